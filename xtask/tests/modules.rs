@@ -97,6 +97,31 @@ fn modules_are_in_layers() {
     }
 }
 
+/// The files of a crate import an item from the module that defines it, not from `lib.rs`.
+#[test]
+fn no_module_imports_from_the_root() {
+    for name in ["pt2onnx", "pt2onnx-report", "pt2onnx-ort"] {
+        let folder = workspace().join("crates").join(name);
+        let entries = fs::read_dir(folder.join("src")).unwrap();
+        let modules: BTreeSet<String> = entries
+            .map(|e| e.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        let graph = Graph::of_crate(&folder).unwrap();
+        let of_root = |from: &Path, path: &str| {
+            let mut segments = path.split("::");
+            let root = match segments.next() {
+                Some("super") => from.components().count() == 1,
+                start => start == Some("crate"),
+            };
+            root && segments.next().is_some_and(|name| !modules.contains(name))
+        };
+        let files = graph.edges.iter().filter(|((from, _), _)| from != Path::new("lib.rs"));
+        let uses = files.flat_map(|((from, _), uses)| uses.iter().map(move |u| (from, u)));
+        let wrong: Vec<_> = uses.filter(|(from, (_, path))| of_root(from, path)).collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+    }
+}
+
 /// Makes a crate of these files. Returns its graph, and the graph's edges as `from -> to`.
 fn edges(files: &[(&str, &str)]) -> (Graph, BTreeSet<String>) {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //!
 //! It is a library so that Python's `python -m pt2onnx` is the same command.
 //!
-//! Layer 5, above the library `pt2onnx`. Standard output has the text that was asked for
+//! Layer 6, above the library `pt2onnx`. Standard output has the text that was asked for
 //! (`inspect`, `show`, `diff`, `ops`, `passes`). Everything else goes to standard error.
 
 mod apply;

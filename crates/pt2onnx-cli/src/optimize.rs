@@ -61,7 +61,7 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     }
     let journal = Journal::default();
     let known = program.warnings().len();
-    program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
+    let program = program.rewritten(&options, args.opset, args.explain.then(|| journal.clone()))?;
     // Other weights do not become inputs.
     options.keep_initializers_as_inputs = false;
     warn(&program.warnings()[known..], args.warnings_as_errors)?;

@@ -74,7 +74,7 @@ fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter>
     Ok(exporter)
 }
 
-/// Runs a conversion, while other threads of Python go on.
+/// Runs a conversion, while other Python threads continue.
 fn program(
     py: Python<'_>,
     convert: impl FnOnce() -> Result<OnnxProgram, Failed> + Send,

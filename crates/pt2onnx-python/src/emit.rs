@@ -68,7 +68,7 @@ pub fn node(
     Ok(made.into_iter().map(Value).collect())
 }
 
-/// How many outputs an operator has if nobody says: those that are not optional.
+/// The default number of outputs of an operator: those that are not optional.
 fn count(schema: &OpSchema, attributes: &Attributes) -> usize {
     let named = attributes.iter().find(|(name, _)| name == "num_outputs");
     if let Some((_, Attribute::Int(count))) = named {

@@ -1,6 +1,6 @@
 //! The native half of the Python package pt2onnx: archives and programs in, ONNX models out.
 //!
-//! Layer 6. This is the only crate that knows Python, and it does not know PyTorch:
+//! Layer 7. This is the only crate that knows Python, and it does not know PyTorch:
 //! `python/pt2onnx` hands it a program's JSON and the addresses of its weights.
 
 mod convert;

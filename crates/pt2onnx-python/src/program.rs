@@ -43,7 +43,7 @@ impl Program {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work`, while other threads of Python go on.
+    /// Runs `work`, while other Python threads continue.
     fn work<R: Send>(
         &self,
         py: Python<'_>,

@@ -1,5 +1,4 @@
-//! What else the command does: reading ONNX models, inspecting archives, comparing models, and the
-//! command itself.
+//! Reading ONNX models, inspecting archives, and the command itself.
 
 use crate::{
     errors,
@@ -68,8 +67,7 @@ pub fn load_ort(py: Python<'_>, library: PathBuf) -> PyResult<()> {
     loaded.map(drop).map_err(|e| errors::error(py, e.into()))
 }
 
-/// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns
-/// its exit code.
+/// Runs the command `pt2onnx` with these words, the program's name first. Returns its exit code.
 #[pyfunction]
 pub fn command(py: Python<'_>, words: Vec<String>) -> u8 {
     py.detach(|| pt2onnx_cli::main(words, pt2onnx_cli::Process::Shared))

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The report says what was done, and with which options.
     let report = again.report();
     assert!(report.success);
-    assert_eq!(report.options.as_ref().map(|o| o.changed().len()), Some(5));
+    assert_eq!(report.options.as_ref().map(|o| o.changed.len()), Some(5));
 
     // A value out of range is an error before anything is read.
     let mut options = Options::default();

@@ -1,10 +1,14 @@
-//! Reading archives: which of their programs is meant, and what it looks like.
+//! Reading archives, and the choice of one of their programs.
 
 use crate::{
-    Error, OptionError, Options, Registry, Report, Warning, WarningKind,
-    torchscript_program::{self, Read},
+    error::Error,
+    options::{OptionError, Options},
+    source_program::SourceProgram,
+    torchscript_program,
 };
+use pt2onnx_aten::Registry;
 use pt2onnx_fx::archive::{Archive, Records};
+use pt2onnx_report::{Report, Warning, WarningKind};
 use std::path::Path;
 
 /// Reads the program of an archive, of either kind.
@@ -13,7 +17,7 @@ pub(crate) fn read(
     options: &Options,
     registry: &Registry,
     report: &mut Report,
-) -> Result<Read, Error> {
+) -> Result<SourceProgram, Error> {
     let archive = match Archive::new(records.clone()) {
         Err(error) if torchscript_program::is_one(&error) => {
             return flattened(records, options, registry, report);
@@ -21,7 +25,7 @@ pub(crate) fn read(
         opened => opened.map_err(Error::Archive)?,
     };
     let program = archive.program(options.program.as_deref()).map_err(Error::Archive)?;
-    let mut read = Read::exported(program, options)?;
+    let mut read = SourceProgram::exported(program, options)?;
     let others: Vec<String> =
         archive.models().filter(|name| *name != "model").map(|name| format!("`{name}`")).collect();
     if options.program.is_none() && !others.is_empty() {
@@ -40,7 +44,7 @@ fn flattened(
     options: &Options,
     registry: &Registry,
     report: &mut Report,
-) -> Result<Read, Error> {
+) -> Result<SourceProgram, Error> {
     if let Some(model) = &options.program {
         return Err(Error::Options(OptionError::OneProgram(model.clone())));
     }
@@ -59,7 +63,7 @@ fn flattened(
 /// TorchScript.
 ///
 /// # Errors
-/// The file cannot be read, or is no archive.
+/// The file cannot be read, or is not an archive.
 pub fn programs(archive: impl AsRef<Path>) -> Result<Vec<String>, Error> {
     match Archive::open(archive) {
         Err(error) if torchscript_program::is_one(&error) => Ok(Vec::new()),

@@ -1,12 +1,12 @@
 //! Which operator domains other than ONNX's own the model imports, and at which versions.
 
-use crate::{Warning, WarningKind};
 use pt2onnx_ir::{Attribute, InlineError, Model, NodeId, Type};
 use pt2onnx_opt::means_the_same;
+use pt2onnx_report::{Warning, WarningKind};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
-/// Why domains or functions cannot be in the model.
+/// The reason why domains or functions cannot be in the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DomainError {
@@ -86,12 +86,11 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Domains that runtimes import at a version of their own if a model does not, and the version that
-/// is written then.
+/// Domains that runtimes import if a model does not, and the version that is written then.
 const KNOWN: [(&str, u32); 2] = [("ai.onnx.ml", 3), ("com.microsoft", 1)];
 
-/// Imports the domains of nodes that a file uses without importing them, as ONNX Runtime's
-/// optimiser and converters wrote it.
+/// Imports known domains that a file uses without importing them. ONNX Runtime's optimiser and
+/// converters write such files.
 pub(crate) fn import_known(model: &mut Model) {
     let nodes = model.graph_nodes();
     for (domain, version) in KNOWN {
@@ -101,7 +100,7 @@ pub(crate) fn import_known(model: &mut Model) {
     }
 }
 
-/// Puts the bodies of functions in the places of their calls.
+/// Replaces calls of functions by their bodies.
 pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     model.drop_unused_functions();
     functions(model)?;
@@ -125,7 +124,7 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     let outputs = nodes.iter().flat_map(|&node| model[node].outputs().iter().copied());
     let given: Vec<_> = outputs.map(|value| (value, model[value].ty.clone())).collect();
     pt2onnx_opt::infer_types(model);
-    // What is not inferred stays as it was recorded.
+    // Recorded types stay where none is inferred.
     for (value, ty) in given {
         let inferred = model[value].ty.as_ref().is_some_and(Type::has_shape);
         if !inferred && ty.as_ref().is_some_and(Type::has_shape) {
@@ -136,7 +135,7 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
 }
 
 /// Makes model and functions import the same versions: a file has one version of each operator. A
-/// model without operators of its own takes those of its functions.
+/// model without operators takes the versions of its functions.
 pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
     let mut versions = model.imports.clone();
     let written = model.functions.iter().filter_map(|f| f.imports.get(""));

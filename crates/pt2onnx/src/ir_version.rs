@@ -17,7 +17,7 @@ pub enum IrVersionError {
     Lacks {
         /// The version asked for.
         asked: u32,
-        /// What the model uses.
+        /// The feature that the model uses.
         what: String,
         /// The first version that has it.
         since: u32,

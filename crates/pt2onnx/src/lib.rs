@@ -1,7 +1,7 @@
 //! Converts PyTorch programs to ONNX models: `.pt2` archives of `torch.export.save`, and `.pt`
 //! files of `torch.jit.save`.
 //!
-//! Layer 4: combines the crates below it, and is the library to use. In Python,
+//! Layer 5: combines the crates below it, and is the library to use. In Python,
 //! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes an archive. The
 //! conversion needs neither Python nor PyTorch.
 //!
@@ -28,58 +28,44 @@
 
 #![deny(missing_debug_implementations)]
 
-mod alike;
 mod archives;
-mod cuts;
-mod diff;
 mod dims;
 mod domains;
-mod drawing;
-mod edits;
+mod drop_mutations;
 mod error;
 mod exporter;
+mod extract;
 mod ir_version;
-mod joining;
-mod lost_state;
+mod merge_models;
 mod metadata;
 mod modules;
 mod naming;
 mod options;
-mod page;
 mod pipeline;
-pub mod printable;
 mod program;
 mod random;
-mod ranges;
-mod report;
-#[cfg(feature = "ort")]
+#[cfg_attr(not(feature = "ort"), path = "off/running.rs")]
+mod running;
+#[cfg_attr(not(feature = "ort"), path = "off/runtime.rs")]
 mod runtime;
-mod texts;
+mod source_program;
 mod torchscript_program;
 mod training;
-#[cfg(feature = "ort")]
-mod verification;
-mod warning;
 mod weights;
 
-pub use alike::alike;
 pub use archives::programs;
-pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
 pub use domains::DomainError;
-pub use error::{Error, ErrorKind, Failure, Reason};
+pub use error::{Error, Failed, Failure, Reason};
 pub use exporter::{Exporter, Source};
 pub use ir_version::{IR_VERSIONS, IrVersionError};
-pub use joining::JoinError;
+pub use merge_models::JoinError;
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
     DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError,
     Options, OutputNames, in_words, parse_bytes,
 };
-#[cfg(feature = "ort")]
-pub use ort;
-pub use page::diff_page;
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};
@@ -89,26 +75,28 @@ pub use pt2onnx_fx as fx;
 pub use pt2onnx_ir as ir;
 pub use pt2onnx_opt as opt;
 pub use pt2onnx_opt::{OPSETS, Target};
+#[cfg(feature = "ort")]
+pub use pt2onnx_ort::{
+    ArrayError, Dim, InputType, OutputCheck, Session, SessionOptions, Tolerance, Verdict,
+    Verification, as_doubles, load_ort, ort, ort_environment, random_inputs, to_npz,
+    to_safetensors,
+};
+pub use pt2onnx_report::{
+    Blocker, Change, DiffOptions, Differences, Dimension, End, Environment, ErrorKind,
+    ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportError, ReportedArchive,
+    ReportedError, ReportedFailure, ReportedOp, ReportedOptions, Reports, Section, Stage,
+    StoredTensors, Tensors, TorchScriptSummary, Warning, WarningGroup, WarningKind, WrittenFile,
+    diff, diff_page, group, grouped, printable,
+};
 pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_torchscript as torchscript;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
-pub use report::{Blocker, Reports};
-pub use report::{
-    Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
-    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,
-    TorchScriptSummary, WrittenFile,
-};
 #[cfg(feature = "ort")]
-pub use runtime::{
-    ArraysError, Dim, InputType, RunError, Session, SessionOptions, load_ort, ort_environment,
-    random_inputs, read_arrays, to_npz, to_safetensors,
-};
+pub use running::{ArraysError, read_arrays};
+pub use runtime::RunError;
 pub use training::Training;
-#[cfg(feature = "ort")]
-pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};
-pub use warning::{Warning, WarningGroup, WarningKind, grouped};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

@@ -1,12 +1,12 @@
-//! Writes what the user says about the model.
+//! The user's metadata, in the header of the model.
 
-use crate::Options;
+use crate::options::Options;
 use pt2onnx_ir::Model;
 
 /// Writes the user's metadata into the model.
 pub(crate) fn write(model: &mut Model, options: &Options) {
     for (key, value) in &options.metadata_prop {
-        // Of equal keys the last one holds.
+        // The last of equal keys wins.
         model.metadata.retain(|(k, _)| k != key);
         model.metadata.push((key.clone().into(), value.as_str().into()));
     }

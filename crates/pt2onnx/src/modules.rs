@@ -1,7 +1,7 @@
 //! Functions of the calls of modules ([`Options::module_functions`](crate::Options::module_functions)).
 
-use crate::{Warning, WarningKind};
 use pt2onnx_ir::{Model, ModuleCall};
+use pt2onnx_report::{Warning, WarningKind};
 use std::collections::BTreeSet;
 
 /// The word for all modules.
@@ -10,7 +10,7 @@ const ALL: &str = "all";
 /// A message lists at most this many classes, and as many paths.
 const LISTED: usize = 30;
 
-/// No module is called so.
+/// No module has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no module is called `{given}`: {}", choice(.classes, .paths))]
 pub struct ModuleError {
@@ -78,7 +78,7 @@ fn called(model: &Model) -> impl Iterator<Item = &ModuleCall> {
     model.modules().map(|(_, call)| call).filter(|call| call.parent.is_some())
 }
 
-/// Whether what is given is the class of a module, with or without its Python module, or its path.
+/// Whether `given` is the class of a module, with or without its Python module, or its path.
 fn is_meant(given: &str, call: &ModuleCall) -> bool {
     let short = call.class.rsplit('.').next().unwrap_or_default();
     given == ALL || given == short || fits(given, &call.class) || fits(given, &call.path)
@@ -104,7 +104,7 @@ fn part_fits(pattern: &str, name: &str) -> bool {
     let Some(mut name) = name.strip_prefix(start) else {
         return false;
     };
-    // Each text between two stars is looked for after the one before; the last must be at the end.
+    // Texts between stars are found in order; the last must be at the end.
     let mut texts: Vec<&str> = rest.split('*').collect();
     let end = texts.pop().unwrap_or_default();
     for text in texts {

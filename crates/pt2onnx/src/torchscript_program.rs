@@ -1,14 +1,16 @@
-//! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
+//! TorchScript archives: they are flattened into programs, with types from the lowerings.
 
 use crate::{
-    DefaultDtype, Error, OptionError, Options, Registry, State, TorchScriptSummary, Warning,
-    WarningKind,
+    error::Error,
+    options::{DefaultDtype, Options},
+    source_program::SourceProgram,
 };
 use indexmap::IndexMap;
-use pt2onnx_aten::infer;
-use pt2onnx_fx::{ExportedProgram, Node};
+use pt2onnx_aten::{Registry, State, infer};
+use pt2onnx_fx::Node;
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_opt::eval;
+use pt2onnx_report::{TorchScriptSummary, Warning, WarningKind};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
@@ -16,34 +18,6 @@ use pt2onnx_torchscript::{
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 use rustc_hash::FxHashMap;
-
-/// A program, and what the user should know of how it was made.
-pub(crate) struct Read {
-    pub(crate) program: ExportedProgram,
-    pub(crate) warnings: Vec<Warning>,
-    /// The same by cases of sizes, if the program cannot be translated.
-    pub(crate) by_cases: Option<Box<Read>>,
-}
-
-impl Read {
-    /// A program that is no TorchScript.
-    ///
-    /// # Errors
-    /// Options are given that only TorchScript has.
-    pub(crate) fn exported(program: ExportedProgram, options: &Options) -> Result<Self, Error> {
-        for (option, given) in [
-            ("{input}", !options.input.is_empty()),
-            ("{method}", options.method != Options::default().method),
-            ("{default-dtype}", options.default_dtype != DefaultDtype::default()),
-        ] {
-            if given {
-                let option = options.spelling.text(option);
-                return Err(Error::Options(OptionError::OnlyTorchScript(option)));
-            }
-        }
-        Ok(Self { program, warnings: Vec::new(), by_cases: None })
-    }
-}
 
 /// Whether an archive could not be read because it is one of TorchScript.
 pub(crate) fn is_one(error: &pt2onnx_fx::Error) -> bool {
@@ -59,7 +33,7 @@ pub(crate) fn read(
     archive: &Archive,
     options: &Options,
     registry: &Registry,
-) -> Result<Read, Error> {
+) -> Result<SourceProgram, Error> {
     let given = options.input.iter();
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
     let mut given = inputs(archive, &options.method, given)?;
@@ -68,11 +42,11 @@ pub(crate) fn read(
     let with_state = options.mutations == State::Pairs;
     let flat = flatten(archive, &options.method, given, types, with_state)?;
     let by_cases = flat.case_split.and_then(|flat| taken(flat, options).ok());
-    Ok(Read { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
+    Ok(SourceProgram { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
 }
 
 /// A flattened program with the warnings about it.
-fn taken(mut flat: Attempt, options: &Options) -> Result<Read, Error> {
+fn taken(mut flat: Attempt, options: &Options) -> Result<SourceProgram, Error> {
     let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
     if options.mutations == State::Error && !lost.is_empty() {
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
@@ -88,7 +62,7 @@ fn taken(mut flat: Attempt, options: &Options) -> Result<Read, Error> {
         Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
     };
     let warnings = flat.warnings.iter().map(warning).collect();
-    Ok(Read { program: flat.program, warnings, by_cases: None })
+    Ok(SourceProgram { program: flat.program, warnings, by_cases: None })
 }
 
 /// The tensors of the saved module by their paths.
@@ -99,7 +73,7 @@ pub(crate) fn weights(
     Ok(loaded(archive, &mut Lowerings(&registry, DefaultDtype::default()))?.tensors)
 }
 
-/// What the archive holds.
+/// The class and the methods of the archive, for reports.
 pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
     let class = archive.root_class().ok()?;
     let methods = class.class.methods.iter().map(|method| signature(method));
@@ -130,7 +104,7 @@ fn name_axes(given: &mut [(String, Given)], options: &Options) {
     }
 }
 
-/// The types that lowerings tell.
+/// Types from the lowerings.
 struct Lowerings<'a>(&'a Registry, DefaultDtype);
 
 impl Types for Lowerings<'_> {

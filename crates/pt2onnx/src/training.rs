@@ -1,6 +1,6 @@
 //! Programs that were exported in training mode.
 
-use crate::{Failure, Reason};
+use crate::error::{Failure, Reason};
 use pt2onnx_fx::{
     ExportedProgram, Name, Site,
     passes::{dead, training},
@@ -8,7 +8,7 @@ use pt2onnx_fx::{
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
-/// What to do with ops that behave as in training, because `model.eval()` was not called before
+/// The treatment of ops that behave as in training, because `model.eval()` was not called before
 /// export: dropout, normalisation with the statistics of the batch, `rrelu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,6 +28,7 @@ serde_plain::derive_display_from_serialize!(Training);
 serde_plain::derive_fromstr_from_deserialize!(Training);
 
 /// The ops of a program that behave as in training.
+#[derive(Default)]
 pub(crate) struct TrainingOps {
     ops: Vec<Site>,
     training: Training,
@@ -49,7 +50,7 @@ impl TrainingOps {
         ops.map(|op| Failure { site: Some(op.clone()), reason: Reason::Training }).collect()
     }
 
-    /// Warns of all ops at once, and says how many of each there are and where the first one is.
+    /// A warning with the number of ops of each name, and the place of the first.
     pub(crate) fn warning(&self) -> Option<String> {
         let first = self.ops.first().filter(|_| self.training == Training::Preserve)?;
         let mut counts = BTreeMap::<&str, usize>::new();

@@ -2,7 +2,7 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx::{Error, Exporter, Operators, Options, Target};
+use pt2onnx::{Error, Exporter, Operators, Options, ReportedOptions, Target};
 use serde_json::{Value, json};
 
 /// Every option, at a value other than its default.
@@ -98,14 +98,13 @@ fn every_option_is_in_the_report() {
 
 /// The report of a conversion that fails, as there is no archive.
 fn pt2onnx_report(options: &Options) -> pt2onnx::Report {
-    let mut options = options.clone();
-    let functions = std::mem::take(&mut options.op_functions);
-    let rules = std::mem::take(&mut options.rules);
-    let exporter = Exporter::with_options(options).unwrap();
+    let mut without_files = options.clone();
+    (without_files.op_functions, without_files.rules) = (Vec::new(), Vec::new());
+    let exporter = Exporter::with_options(without_files).unwrap();
     let mut report = exporter.attempt("no/such/file.pt2").unwrap_err().report;
+    assert_eq!(report.options, Some(ReportedOptions::from(exporter.options())));
     // Files of functions and rules are read at once, and there are none here.
-    let reported = report.options.as_mut().unwrap();
-    (reported.op_functions, reported.rules) = (functions, rules);
+    report.options = Some(ReportedOptions::from(options));
     *report
 }
 

@@ -5,9 +5,9 @@ use super::{
     input::{archive, torchscript},
 };
 use pt2onnx::{
-    Error, Failure, JoinError, Misfit, Reason, RunError, alike,
+    Error, Failure, JoinError, Misfit, Reason, RunError,
     aten::LowerError,
-    compress, grouped,
+    compress, group, grouped,
     ir::Diagnostic,
     opt::{LegaliseError, TargetError},
     writer,
@@ -133,11 +133,10 @@ fn program(failures: &[Failure]) -> CommandError {
     }
 }
 
-/// The failures in their order. Many of one op for one reason become one, with their number.
+/// The failures in their order. Five or more of one op for one reason become one, with their
+/// number.
 fn places(failures: &[Failure]) -> Vec<String> {
-    // So many are shown one by one, as are those of no op.
-    const FEW: usize = 4;
-    let groups = alike(failures.iter().enumerate(), FEW, |(i, failure)| {
+    let groups = group(failures.iter().enumerate(), 5, |(i, failure)| {
         let op = failure.site.as_ref().map(|s| s.target.schema_name());
         (op.ok_or(*i), failure.reason.to_string())
     });

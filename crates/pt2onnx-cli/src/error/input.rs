@@ -2,7 +2,7 @@
 
 use super::{Code, CommandError, DAMAGED};
 use pt2onnx::{
-    ArraysError, WeightsError,
+    ArrayError, ArraysError, WeightsError,
     fx::{
         self,
         archive::{START, other_file},
@@ -225,8 +225,8 @@ pub fn arrays(error: ArraysError, path: &Path) -> CommandError {
                 .help("give a .npz, .npy or .safetensors file, or a dict of tensors of torch.save")
         }
         ArraysError::Weights(error) => weights(error),
-        ArraysError::Zip(error) => archive(&error),
-        ArraysError::Io { error, .. } => {
+        ArraysError::Numpy(ArrayError::Zip(error)) => archive(&error),
+        ArraysError::Numpy(ArrayError::Io { error, .. }) => {
             CommandError::new(Code::Input, format!("the arrays cannot be read: {error}"))
                 .place(path.display())
         }

@@ -1,4 +1,4 @@
-//! Names dimensions and makes them static, as the options say.
+//! Names dimensions and makes them static, as the options ask.
 
 use super::{
     DimError,
@@ -8,7 +8,7 @@ use super::{
     shapes::expand,
     symbols::Scope,
 };
-use crate::Options;
+use crate::options::Options;
 use pt2onnx_ir::Model;
 use pt2onnx_symbolic::{Constraints, Expr};
 
@@ -20,7 +20,7 @@ pub(crate) fn apply(
     options: &Options,
 ) -> Result<(), DimError> {
     let options = &*expand(model, options)?;
-    // Sizes are given by old or new names, and are held against what is known under the old ones.
+    // Sizes are given by old or new names, and checked against the constraints of the old ones.
     let mut fixed = Vec::new();
     for (target, size) in &options.fix_dim {
         let found = dims_to_fix(model, scope, options, target)?;

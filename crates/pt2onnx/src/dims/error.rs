@@ -1,6 +1,6 @@
-//! Why dimensions cannot have the names or sizes asked for.
+//! Errors about names and sizes of dimensions.
 
-/// Why dimensions cannot have the names or sizes asked for.
+/// The reason why dimensions cannot have the names or sizes asked for.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the texts explain them")]
@@ -58,7 +58,7 @@ pub enum DimError {
     /// A shape is given for an input that the model does not have.
     #[error("the model has no input `{name}` to be given a shape; its inputs: {inputs}")]
     NoSuchInput { name: String, inputs: String },
-    /// A shape is given for an input that is no tensor.
+    /// A shape is given for an input that is not a tensor.
     #[error("the input `{0}` is no tensor, and has no shape")]
     NoTensor(String),
     /// A shape has another number of dimensions than the input.
@@ -66,7 +66,7 @@ pub enum DimError {
         "the shape {shape} of {given} dimensions is given for the input `{name}`, which has {rank}"
     )]
     Rank { name: String, shape: String, given: usize, rank: usize },
-    /// What should be a size is none, nor can it be a name.
+    /// The text is neither a size nor a name.
     #[error("`{target}` cannot be `{text}`: give a size, a name or `?`")]
     NoSize { target: String, text: String },
     /// With the given sizes, a value has too many elements.

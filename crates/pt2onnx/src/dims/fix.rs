@@ -50,7 +50,7 @@ pub(super) fn fix(
 }
 
 /// The symbol in a dimension, and the number that gives the dimension this size. `None` if it has
-/// the size already; an error tells why it cannot have it.
+/// the size already; the reason if it cannot have it.
 fn solved(
     constraints: &Constraints,
     dim: &Expr,

@@ -5,7 +5,7 @@ use super::{
     lookup::{axis_of, dim, end, symbol_of},
     symbols::{Scope, substitute, symbols},
 };
-use crate::Options;
+use crate::options::Options;
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_symbolic::{Constraints, Expr};
 use std::collections::{BTreeMap, BTreeSet};

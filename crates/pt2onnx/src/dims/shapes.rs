@@ -1,7 +1,7 @@
 //! The sizes of whole inputs: each becomes the size or the name of an axis.
 
 use super::{DimError, lookup::end};
-use crate::Options;
+use crate::options::Options;
 use pt2onnx_ir::{Model, Type};
 use std::borrow::Cow;
 

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Scope {
     /// In the whole model: pt2onnx made it of a program.
     Model,
-    /// In the main graph and the branches of its `If`: the model is of another producer. There,
-    /// bodies of loops and functions have names of their own: a value that a loop carries may have
-    /// another size in each iteration.
+    /// In the main graph and the branches of its `If`: the model is of another producer, and bodies
+    /// of loops and functions have other symbols. A value that a loop carries may have another size
+    /// in each iteration.
     MainGraph,
 }
 

@@ -1,15 +1,17 @@
 //! The errors of an export, by stage.
 
-use super::{ErrorKind, Failure};
+use super::failure::Failure;
 use crate::{
-    DimError, DomainError, IrVersionError, JoinError, Misfit, ModuleError, NameError, OptionError,
-    Warning,
+    dims::DimError, domains::DomainError, ir_version::IrVersionError, merge_models::JoinError,
+    modules::ModuleError, naming::NameError, options::OptionError, runtime::RunError,
+    weights::Misfit,
 };
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
+use pt2onnx_report::{ErrorKind, Warning};
 use std::fmt;
 
-/// Why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the
+/// The reason why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the
 /// error:
 ///
 /// ```
@@ -109,10 +111,9 @@ pub enum Error {
         /// Everything that is missing or does not fit.
         Vec<Misfit>,
     ),
-    /// The model does not run in ONNX Runtime.
-    #[cfg(feature = "ort")]
+    /// The model does not run in ONNX Runtime (feature `ort`).
     #[error(transparent)]
-    Run(#[from] crate::RunError),
+    Run(RunError),
 }
 
 impl Error {
@@ -167,7 +168,6 @@ impl Error {
             ) => ErrorKind::Options,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
             Error::Write(_) => ErrorKind::Output,
-            #[cfg(feature = "ort")]
             Error::Run(_) => ErrorKind::Runtime,
         }
     }

@@ -1,12 +1,12 @@
 //! Parts of a program that cannot be translated.
 
-use super::ErrorKind;
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use pt2onnx_ir::Diagnostic;
+use pt2onnx_report::ErrorKind;
 use std::fmt;
 
-/// How ops of other libraries get a translation.
+/// The suggestion for ops of other libraries.
 const CUSTOM_OPS: &str = "add a translation: an ONNX function (the option `op-functions` names its file), a Python function \
     (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see \
     https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
@@ -17,11 +17,11 @@ const CUSTOM_OPS: &str = "add a translation: an ONNX function (the option `op-fu
 pub struct Failure {
     /// The node; `None` for an input or output.
     pub site: Option<Site>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a part of the program cannot be translated.
+/// The reason why a part of the program cannot be translated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// What the user can do about it, if the reason does not say so.
+    /// A suggestion for the user, if the reason has none.
     pub fn suggestion(&self) -> Option<String> {
         let site = self.site.as_ref();
         match &self.reason {

@@ -6,18 +6,23 @@ mod source;
 pub use source::Source;
 
 use crate::{
-    Error, Failed, OnnxProgram, OptionError, Options, Registry, Report, archives,
-    pipeline::{self, Translated, translate},
-    torchscript_program::Read,
+    archives,
+    error::{Error, Failed},
+    options::{OptionError, Options},
+    pipeline,
+    program::OnnxProgram,
+    source_program::SourceProgram,
 };
+use pt2onnx_aten::Registry;
 use pt2onnx_fx::archive::Records;
 use pt2onnx_ir::ParseError;
+use pt2onnx_report::{Report, ReportedOptions};
 use pt2onnx_writer::Inputs;
 use std::{fmt, io};
 
 /// Turns exported programs into ONNX models.
 ///
-/// It holds [`Options`], each of which has a method here, and the [`Registry`] of translations.
+/// It holds [`Options`], with a method for each, and the [`Registry`] of translations.
 #[derive(Clone, Default)]
 #[must_use = "methods give the exporter back"]
 pub struct Exporter {
@@ -45,14 +50,14 @@ impl Exporter {
     /// An option has a value that it cannot have ([`Options::check`]), or a file cannot be read.
     pub fn with_options(options: Options) -> Result<Self, OptionError> {
         options.check()?;
-        // Errors in rules are told before an archive is read.
+        // Rules with errors are reported before an archive is read.
         options.passes()?;
         let mut registry = Registry::default();
         for path in &options.op_functions {
             let unread = |error| OptionError::FunctionFile { path: path.clone(), error };
             let bytes = pt2onnx_tensor::read(path).map_err(unread)?;
             match pt2onnx_writer::from_bytes(bytes.clone()) {
-                // Text is hardly ever a message of protobuf.
+                // Text is hardly ever a valid protobuf message.
                 Ok(model) if !model.functions.is_empty() => registry.add_function_library(model),
                 _ => {
                     let neither = "they are neither text nor a model with functions";
@@ -80,8 +85,8 @@ impl Exporter {
     }
 
     /// Sets whether the graph of the program is freed when it is no longer needed; false by
-    /// default. It takes as much memory as that of the model. There is no
-    /// [`OnnxProgram::exported_program`] then, and reports do not show the program.
+    /// default. It takes as much memory as that of the model. Without it,
+    /// [`OnnxProgram::exported_program`] is `None`, and reports do not show the program.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -133,23 +138,32 @@ impl Exporter {
     /// See [`Error`].
     pub fn attempt<'a>(&self, source: impl Into<Source<'a>>) -> Result<OnnxProgram, Failed> {
         let source = source.into();
-        let mut report = Report::new(Some(self.options.clone()));
+        let mut report = Report::new(Some((&self.options).into()));
         let mut inputs = Inputs::new();
         if let Some(archive) = source.path() {
             report.read(archive);
             inputs.add("archive", archive);
         }
         self.options.files().for_each(|(what, path)| inputs.add(what, path));
-        let read = report.stage_with("read", |report| self.read(source, report));
-        let made = read.and_then(|mut read| {
-            let by_cases = read.by_cases.take();
-            let made = self.translated(read, &mut report);
-            match by_cases.filter(|_| made.is_err()) {
-                Some(read) => self.translated(*read, &mut report),
-                None => made,
+        let convert = |source, report| {
+            let Self { options, registry, forgets_graph } = self;
+            pipeline::convert(source, options, registry, *forgets_graph, report)
+        };
+        let mut read = match report.stage_with("read", |report| self.read(source, report)) {
+            Ok(read) => read,
+            Err(error) => return Err(Failed::new(error, report)),
+        };
+        let by_cases = read.by_cases.take();
+        let made = convert(read, report).or_else(|failed| match by_cases {
+            Some(read) if !matches!(failed.error, Error::Warnings(_)) => {
+                convert(*read, *failed.report)
             }
+            _ => Err(failed),
         });
-        self.close(made, report, inputs)
+        made.map(|mut program| {
+            program.inputs = inputs;
+            program
+        })
     }
 
     /// The program as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is
@@ -169,7 +183,7 @@ impl Exporter {
         source: impl Into<Source<'a>>,
         raw: bool,
     ) -> Result<String, Error> {
-        let mut report = Report::new(None);
+        let mut report = Report::default();
         let mut program = self.read(source.into(), &mut report)?.program;
         if !raw {
             program = pipeline::prepared(program, &self.options, &self.registry, &mut report)?;
@@ -177,50 +191,22 @@ impl Exporter {
         Ok(pt2onnx_fx::readable(&program).to_string())
     }
 
-    fn read(&self, source: Source<'_>, report: &mut Report) -> Result<Read, Error> {
+    fn read(&self, source: Source<'_>, report: &mut Report) -> Result<SourceProgram, Error> {
         let records = match source {
             Source::File(path) => Records::open(&path),
             Source::Bytes(bytes) => Records::from_bytes(bytes),
-            Source::Program(program) => return Read::exported(*program, &self.options),
+            Source::Program(program) => return SourceProgram::exported(*program, &self.options),
         };
         archives::read(records.map_err(Error::Archive)?, &self.options, &self.registry, report)
     }
+}
 
-    fn translated(&self, read: Read, report: &mut Report) -> Result<Translated, Error> {
-        let Self { options, registry, forgets_graph } = self;
-        let made = translate(read.program, options, registry, *forgets_graph, report)?;
-        let warnings = read.warnings.into_iter().chain(made.warnings).collect();
-        Ok(Translated { warnings, ..made })
-    }
-
-    /// Makes the result, and completes its report.
-    fn close(
-        &self,
-        made: Result<Translated, Error>,
-        mut report: Report,
-        inputs: Inputs,
-    ) -> Result<OnnxProgram, Failed> {
-        let strict = self.options.warnings_as_errors;
-        let made = made.and_then(|made| {
-            if strict && !made.warnings.is_empty() {
-                Err(Error::Warnings(made.warnings))
-            } else {
-                Ok(made)
-            }
-        });
-        match made {
-            Ok(made) => {
-                report.done(&made.model, &made.warnings);
-                let save = self.options.saving();
-                let program = OnnxProgram::new(made.model, report, save, made.untouched);
-                let keeps_graph = !self.forgets_graph;
-                Ok(program.of(made.source, keeps_graph, inputs).having(made.compressed))
-            }
-            Err(error) => {
-                report.failed(&error);
-                let report = Box::new(report);
-                Err(Failed { error, report })
-            }
-        }
+impl From<&Options> for ReportedOptions {
+    fn from(options: &Options) -> Self {
+        let all = match serde_json::to_value(options) {
+            Ok(serde_json::Value::Object(all)) => all,
+            _ => serde_json::Map::new(),
+        };
+        Self { all, changed: options.changed() }
     }
 }

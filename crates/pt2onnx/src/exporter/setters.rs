@@ -1,13 +1,16 @@
 //! A method of the exporter for each option.
 
+use super::Exporter;
 #[cfg(doc)]
-use crate::Options;
+use crate::options::Options;
 use crate::{
-    DefaultDtype, Detail, DynamicAxes, Exporter, InputNames, KvNames, Operators, OutputNames,
-    State, Target, Training, Weights,
+    options::{DefaultDtype, DynamicAxes, InputNames, KvNames, OutputNames},
+    training::Training,
 };
+use pt2onnx_aten::{Detail, Operators, State};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
-use pt2onnx_opt::{Level, Pass};
+use pt2onnx_opt::{Level, Pass, Target};
+use pt2onnx_writer::Weights;
 use std::path::PathBuf;
 
 /// Setters that take the value of an option, what is inside of its `Some`, or one more element of
@@ -145,7 +148,7 @@ impl Exporter {
     }
 
     /// Names inputs after the parameters, keys and fields that lead to them in the program's
-    /// arguments, and the tensors of caches as [`KvNames`] says.
+    /// arguments, and the tensors of caches by the templates of [`KvNames`].
     pub fn input_names_from_tree(mut self) -> Self {
         self.options.input_names = InputNames::FromTree;
         self

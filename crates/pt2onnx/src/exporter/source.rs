@@ -1,4 +1,4 @@
-//! What an export starts from.
+//! The source of an export.
 
 use bytes::Bytes;
 use pt2onnx_fx::ExportedProgram;
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is exported. A path, bytes and a program each become one: `exporter.export("model.pt2")`.
+/// The source of an export, from a path, bytes or a program: `exporter.export("model.pt2")`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source<'a> {

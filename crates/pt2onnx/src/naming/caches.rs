@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 const HOLDERS: [&str; 6] =
     ["past_key_values", "past_key_value", "past_kv", "past", "present", "present_key_values"];
 
-/// What the parts of a layer are called in the class, and in models.
+/// The names of the parts of a layer in the class, and in models.
 const PARTS: [(&str, &str); 8] = [
     ("key_cache", "key"),
     ("value_cache", "value"),
@@ -117,7 +117,7 @@ fn in_tree(spec: &Json, path: &mut Vec<String>, paths: &mut Vec<Vec<String>>) ->
     Some(())
 }
 
-/// What `pt2onnx.hf` writes as the context of a cache: JSON that says where its tensors stand.
+/// The context of a cache as `pt2onnx.hf` writes it: JSON with the places of its tensors.
 fn packed(spec: &Json) -> Option<Json> {
     let context: Json = serde_json::from_str(spec.get("context")?.as_str()?).ok()?;
     let tree: Json = serde_json::from_str(context.as_str()?).ok()?;

@@ -30,13 +30,13 @@ pub enum NameError {
         /// The name.
         String,
     ),
-    /// The new name is empty, which in ONNX means that there is no value.
+    /// The new name is empty, which stands for a missing value in ONNX.
     #[error("`{0}` is given an empty name")]
     Empty(
         /// The old name.
         String,
     ),
-    /// The archive does not say how the inputs or outputs nest.
+    /// The archive does not have the trees of inputs and outputs.
     #[error("the {0} cannot be named from the tree: the archive does not say how they nest")]
     NoTree(
         /// `inputs` or `outputs`.
@@ -44,7 +44,7 @@ pub enum NameError {
     ),
 }
 
-/// What names of inputs go on over.
+/// The values after the inputs that names may be given for.
 fn and_weights(weights: usize) -> String {
     match weights {
         0 => String::new(),

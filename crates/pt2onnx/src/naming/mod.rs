@@ -1,12 +1,12 @@
 //! Names that the user gives to inputs, outputs and other values.
 
+mod assign;
 mod caches;
 mod error;
 mod find;
-mod give;
 mod spec;
 mod tree;
 
+pub(crate) use assign::{finish, name};
 pub use error::NameError;
 pub(crate) use find::{entry, find, target};
-pub(crate) use give::{finish, name};

@@ -219,7 +219,7 @@ mod tests {
                 "past_key_values/0.key past_key_values/0.value past_key_values/1.key past_key_values/1.value",
             ),
             (tuples(2), "- - - -"),
-            // Of something else.
+            // Not a cache.
             (
                 keyed(&tuples(3)).replace("past_key_values", "p"),
                 "p_0_0 p_0_1 p_0_2 p_1_0 p_1_1 p_1_2",

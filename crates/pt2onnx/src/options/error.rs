@@ -1,9 +1,9 @@
 //! Values that options cannot have.
 
-use crate::{IR_VERSIONS, OPSETS};
+use crate::ir_version::IR_VERSIONS;
 use pt2onnx_compress::OptionText;
 use pt2onnx_ir::ParseError;
-use pt2onnx_opt::{TargetError, UnknownPass};
+use pt2onnx_opt::{OPSETS, TargetError, UnknownPass};
 use std::{collections::BTreeSet, io, path::PathBuf};
 
 /// An option has a value that it cannot have.

@@ -14,12 +14,11 @@ pub use form::{in_words, parse_bytes};
 pub use kv_names::KvNames;
 pub use output_names::{InputNames, OutputNames};
 
-use crate::{
-    Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
-};
+use crate::{ir_version::IR_VERSIONS, training::Training};
+use pt2onnx_aten::{Detail, Operators, State};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Ranges, Spelling};
-use pt2onnx_opt::{Level, Pass, Passes, Rules};
-use pt2onnx_writer::is_alignment;
+use pt2onnx_opt::{Level, OPSETS, Pass, Passes, Rules, Target};
+use pt2onnx_writer::{SaveOptions, Weights, is_alignment};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -1,39 +1,39 @@
 //! A model, ready to be written.
 
+mod reporting;
 mod rewriting;
 mod saving;
 
-use crate::{Error, SaveOptions, Warning, WarningKind, Weights, domains, naming, report::Report};
+use crate::{domains, error::Error, naming, runtime::Loaded};
 use bytes::Bytes;
 use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value, VerifyError, verify, verify_untyped};
-use pt2onnx_writer::{Inputs, Reading};
+use pt2onnx_report::{Report, Warning, WarningKind};
+use pt2onnx_writer::{Inputs, Reading, SaveOptions, Weights};
 use rustc_hash::FxHashSet;
 use std::{fmt, path::Path};
 
 /// An ONNX model, the program that it was made from, and the report about it.
 pub struct OnnxProgram {
     model: Model,
-    source: Option<ExportedProgram>,
+    pub(crate) source: Option<ExportedProgram>,
     /// Whether the program has its graph.
-    has_graph: bool,
+    pub(crate) has_graph: bool,
     report: Report,
     save: SaveOptions,
     /// The files that it was read from.
-    inputs: Inputs,
+    pub(crate) inputs: Inputs,
     /// Weights from which nothing was computed.
-    replaceable: FxHashSet<Value>,
+    pub(crate) replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
     edited: bool,
     /// Whether the caller may have changed it: by `model_mut`.
     edited_by_caller: bool,
     /// Whether it was read from a file.
     imported: bool,
-    compressed: Compressed,
-    /// The model in ONNX Runtime, if it was run.
-    #[cfg(feature = "ort")]
-    pub(crate) session: Option<crate::Session>,
+    pub(crate) compressed: Compressed,
+    pub(crate) session: Loaded,
 }
 
 impl fmt::Debug for OnnxProgram {
@@ -43,14 +43,9 @@ impl fmt::Debug for OnnxProgram {
 }
 
 impl OnnxProgram {
-    pub(crate) fn new(
-        model: Model,
-        report: Report,
-        mut save: SaveOptions,
-        replaceable: FxHashSet<Value>,
-    ) -> Self {
-        // Weights were left out before anything was computed from them. Those that are given later
-        // are written.
+    pub(crate) fn new(model: Model, report: Report, mut save: SaveOptions) -> Self {
+        // Weights were left out before anything was computed from them. Weights that are given
+        // later are written.
         if save.weights == Weights::None {
             save.weights = Weights::Auto;
         }
@@ -61,27 +56,22 @@ impl OnnxProgram {
             report,
             save,
             inputs: Inputs::new(),
-            replaceable,
+            replaceable: FxHashSet::default(),
             edited: false,
             edited_by_caller: false,
             imported: false,
             compressed: Compressed::default(),
-            #[cfg(feature = "ort")]
-            session: None,
+            session: Loaded::default(),
         }
     }
 
-    pub(crate) fn of(self, source: ExportedProgram, has_graph: bool, inputs: Inputs) -> Self {
-        Self { source: Some(source), has_graph, inputs, ..self }
-    }
-
-    pub(crate) fn having(self, compressed: Compressed) -> Self {
-        Self { compressed, ..self }
+    pub(crate) fn with_report(self, report: Report) -> Self {
+        Self { report, ..self }
     }
 
     /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of
     /// other domains and weights in other files. Files with weights are mapped, and must not change
-    /// while the result lives. A warning tells what the file has that is not kept.
+    /// while the result lives. Parts of the file that are not kept are warnings.
     ///
     /// ```no_run
     /// use pt2onnx::{OnnxProgram, opt};
@@ -95,7 +85,7 @@ impl OnnxProgram {
     /// # Errors
     /// [`Error::Read`]; [`Error::Invalid`] if it is not valid ONNX.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let mut report = Report::new(None);
+        let mut report = Report::default();
         report.read(path.as_ref());
         let mapped = pt2onnx_writer::ExternalData::Mapped;
         let reading = report.stage("read", || pt2onnx_writer::read_with(path, mapped))?;
@@ -112,7 +102,7 @@ impl OnnxProgram {
         bytes: impl Into<Bytes>,
         data: impl IntoIterator<Item = (String, Bytes)>,
     ) -> Result<Self, Error> {
-        let mut report = Report::new(None);
+        let mut report = Report::default();
         let reading = report.stage("read", || pt2onnx_writer::read_parts(bytes, data))?;
         Self::of_reading(reading, report)
     }
@@ -125,7 +115,7 @@ impl OnnxProgram {
         domains::import_known(&mut model);
         let checked = report.stage("verify", || {
             verify_untyped(&model)?;
-            // Files need not tell the types of what nodes make.
+            // Files need not declare the types of results.
             pt2onnx_opt::infer_output_types(&mut model);
             let mut typed = model.clone();
             pt2onnx_opt::infer_types(&mut typed);
@@ -142,8 +132,7 @@ impl OnnxProgram {
         let lost = lost.map(|lost| format!("the model has {lost}, which are not kept"));
         let warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
         report.done(&model, &warnings);
-        let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
-        let mut program = Self::new(model, report, save, replaceable);
+        let mut program = Self::new(model, report, SaveOptions::default());
         (program.imported, program.inputs) = (true, reading.inputs);
         Ok(program)
     }
@@ -199,7 +188,7 @@ impl OnnxProgram {
         naming::find(&self.model, name)
     }
 
-    /// The weights that were compressed. Those that were written tell how much they lost.
+    /// The weights that were compressed. Entries of written weights have the loss.
     pub fn compressed(&self) -> Vec<CompressedWeight> {
         self.compressed.weights()
     }
@@ -230,26 +219,25 @@ impl OnnxProgram {
     fn changed(&mut self) {
         self.edited = true;
         self.replaceable.clear();
-        #[cfg(feature = "ort")]
-        self.release();
+        self.session = Loaded::default();
     }
 
     pub(crate) fn verified(&self) -> Result<(), Error> {
-        match self.edited {
-            true if self.edited_by_caller => verify(&self.model).map_err(Error::Edited),
-            true => verify(&self.model).map_err(Error::Verify),
-            false => Ok(()),
+        if !self.edited {
+            return Ok(());
         }
+        let by_caller = self.edited_by_caller;
+        verify(&self.model).map_err(if by_caller { Error::Edited } else { Error::Verify })
     }
 }
 
 /// An error if the elements of an output do not have the type that the model states.
 fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option<VerifyError> {
     let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
-    let (says, is) = (dtype(model, claimed)?, dtype(typed, made)?);
-    (says != is).then(|| VerifyError {
+    let (declared, is) = (dtype(model, claimed)?, dtype(typed, made)?);
+    (declared != is).then(|| VerifyError {
         place: format!("output `{}`", model[claimed].name.as_deref().unwrap_or_default()),
-        what: format!("the graph says that it is {says}, its node makes {is}"),
+        what: format!("the graph says that it is {declared}, its node makes {is}"),
     })
 }
 
@@ -257,7 +245,7 @@ fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option
 mod tests {
     use super::*;
 
-    /// A model that the caller broke is not said to be a bug of pt2onnx.
+    /// A model that the caller broke is not reported as a bug of pt2onnx.
     #[test]
     fn edits_that_break_a_model() {
         let text = "g (float[2] x) => (float[2] y) { y = Relu (x) }";
@@ -269,13 +257,13 @@ mod tests {
         model.set_op(node, "NoSuchOperator");
         let error = program.to_bytes().unwrap_err();
         assert!(matches!(&error, Error::Edited(all) if all.len() == 1));
-        let said = error.to_string();
-        assert!(said.starts_with("the model is not valid ONNX after it was edited:\n"), "{said}");
+        let text = error.to_string();
+        assert!(text.starts_with("the model is not valid ONNX after it was edited:\n"), "{text}");
     }
 
-    /// As ONNX Runtime's tools write it: they know the domain, and need no types of outputs.
+    /// ONNX Runtime's tools write such files: they know the domain, and need no types of outputs.
     #[test]
-    fn what_runtimes_do_not_need() {
+    fn imports_and_types_that_runtimes_do_not_need() {
         let text = "<ir_version: 8, opset_import: [\"\" : 9]>
             g (float[N,2] x) => (y, z) {
                 y = com.microsoft.Gelu (x)

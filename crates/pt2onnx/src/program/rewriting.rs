@@ -1,20 +1,29 @@
-//! Changing a finished model: all that `pt2onnx optimize` does with options, and each step of it.
+//! Changing a finished model: all stages at once, or a single one.
 
+use super::OnnxProgram;
 use crate::{
-    Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning, WarningKind, cuts,
     dims::{self, Scope},
-    domains, joining, naming, ranges,
-    report::stage,
-    weights,
+    domains,
+    error::Error,
+    extract,
+    merge_models::merge,
+    naming,
+    options::{OptionError, Options},
+    pipeline::{self, Pipeline, StageCx},
+    runtime::Loaded,
+    weights::{self, Unused},
 };
 use indexmap::IndexMap;
+use pt2onnx_ir::Model;
 use pt2onnx_opt::{Journal, Target};
+use pt2onnx_report::{Warning, WarningKind, stage};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Inputs;
+use std::borrow::Cow;
 
 impl Options {
-    /// Checks what [`OnnxProgram::rewrite`] needs of options.
+    /// Checks the options that [`OnnxProgram::rewrite`] uses.
     ///
     /// # Errors
     /// Options of compression that cannot be, or do not fit together.
@@ -25,11 +34,12 @@ impl Options {
 }
 
 impl OnnxProgram {
-    /// Rewrites the model as options ask: puts the bodies of functions in the places of their
-    /// calls, writes it for another opset if one is given, makes weights constants that are inputs
-    /// as well ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises,
+    /// Rewrites the model as options ask: replaces calls of functions by their bodies, writes the
+    /// model for another opset if one is given, makes weights constants that are inputs as well
+    /// ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises,
     /// compresses, and fits it to the target. The options of saving and those of an export are not
-    /// used, nor is [`Options::opset`]: `opset` says it. `journal` takes notes of what passes do.
+    /// used, nor is [`Options::opset`], which `opset` replaces. `journal` takes notes of what passes
+    /// do.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -42,12 +52,43 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::check_rewrite`], and an opset that the target does not read, before
-    /// anything is changed; then those of the single steps: [`inline`](Self::inline),
-    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface),
-    /// [`compress`](Self::compress), [`fit`](Self::fit).
+    /// Those of [`Options::check_rewrite`], an opset that the target does not read, and those of the
+    /// single steps: [`inline`](Self::inline), [`convert_opset`](Self::convert_opset),
+    /// [`set_interface`](Self::set_interface), [`compress`](Self::compress), [`fit`](Self::fit). The
+    /// program is then unchanged.
     pub fn rewrite(
         &mut self,
+        options: &Options,
+        opset: Option<u32>,
+        journal: Option<Journal>,
+    ) -> Result<(), Error> {
+        if !options.calibration_data.is_empty() {
+            self.verified()?;
+        }
+        let model = self.model.clone();
+        self.run_stages(model, options, opset, journal)
+    }
+
+    /// Does the same as [`rewrite`](Self::rewrite) without a copy of the graph: an error drops the
+    /// program.
+    ///
+    /// # Errors
+    /// Those of [`rewrite`](Self::rewrite).
+    pub fn rewritten(
+        mut self,
+        options: &Options,
+        opset: Option<u32>,
+        journal: Option<Journal>,
+    ) -> Result<Self, Error> {
+        let model = std::mem::replace(&mut self.model, Model::new(0));
+        self.run_stages(model, options, opset, journal)?;
+        Ok(self)
+    }
+
+    /// Runs the stages on a model, which becomes the program's.
+    fn run_stages(
+        &mut self,
+        model: Model,
         options: &Options,
         opset: Option<u32>,
         journal: Option<Journal>,
@@ -57,52 +98,40 @@ impl OnnxProgram {
             options.target.reads(opset).map_err(OptionError::Target)?;
         }
         let passes = pt2onnx_opt::Options { journal, ..options.passes()? };
-        if options.inline {
-            self.inline()?;
+        let pipeline = Pipeline::Optimise;
+        let mut cx = StageCx::new(pipeline, options, passes, &mut self.report, model);
+        cx.source = self.source.as_ref().map(Cow::Borrowed);
+        (cx.imported, cx.opset) = (self.imported, opset);
+        let known = cx.report.stages.len();
+        if let Err(error) = pipeline::run(&mut cx) {
+            cx.report.stages.truncate(known);
+            return Err(error);
         }
-        if let Some(opset) = opset {
-            self.convert_opset(opset)?;
+        let StageCx { model, warnings, compressed, .. } = cx;
+        if !options.compression().is_off() {
+            self.compressed = compressed;
         }
-        if self.imported && !options.keep_initializers_as_inputs {
-            self.make_weights_constants();
-        }
-        self.set_interface(options)?;
-        self.optimize(passes);
-        let lost = options.rename.iter().find(|(_, new)| self.value(new.trim()).is_none());
-        if let Some((old, _)) = lost {
-            return Err(NameError::Unknown(old.clone()).into());
-        }
-        let mut compression = options.compression();
-        if !compression.is_off() {
-            if !options.calibration_data.is_empty() {
-                self.verified()?;
-                compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
-            }
-            self.compress(&compression)?;
-        }
-        // A model of another producer that stays at its opset is for any runtime as much as it was.
-        if opset.is_some() || options.target != Target::Standard {
-            self.fit(options.target)?;
-        }
+        self.report.warnings.extend(warnings);
+        self.changed();
+        self.model = model;
         Ok(())
     }
 
-    /// Makes weights constants that are inputs as well, if all weights are: exporters wrote them so
-    /// that followed IR version 3. Callers can then give them no other values, which is added to
-    /// [`warnings`](Self::warnings).
-    fn make_weights_constants(&mut self) {
+    /// Changes a copy of the model, which becomes the model if there is no error.
+    fn attempt<T>(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Model) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut model = self.model.clone();
+        let made = stage(name, || change(&mut model))?;
+        model.assign_names();
         self.changed();
-        let count = weights::make_constants(&mut self.model);
-        if count > 0 {
-            let text = format!(
-                "all {count} weights are inputs as well, as older exporters wrote them: they are constants now; \
-                 the option `keep-initializers-as-inputs` keeps them"
-            );
-            self.report.warnings.push(Warning::new(WarningKind::Inputs, text));
-        }
+        self.model = model;
+        Ok(made)
     }
 
-    /// Folds, simplifies and fuses. The model keeps its opset, whatever the options say. Graphs of
+    /// Folds, simplifies and fuses. The model keeps its opset, also if options have another. Graphs of
     /// opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
@@ -119,21 +148,20 @@ impl OnnxProgram {
     }
 
     /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed
-    /// before the model is written. That no weight was fit for it is added to
+    /// before the model is written. If no weight is fit for it, a warning is added to
     /// [`warnings`](Self::warnings).
     ///
     /// # Errors
     /// [`Error::Compress`]. The model is then unchanged.
     pub fn compress(&mut self, options: &pt2onnx_compress::Options) -> Result<(), Error> {
-        let mut model = self.model.clone();
-        // Files need not tell the types of what nodes make.
-        pt2onnx_opt::infer_types(&mut model);
-        let made = stage("compress", || pt2onnx_compress::compress(&mut model, options)).0?;
-        model.assign_names();
-        self.changed();
+        let made = self.attempt("compress", |model| {
+            // Files need not declare the types of results.
+            pt2onnx_opt::infer_types(model);
+            Ok(pt2onnx_compress::compress(model, options)?)
+        })?;
         let found = made.warnings().to_vec();
         self.report.warnings.extend(Warning::all(WarningKind::Compression, found));
-        (self.model, self.compressed) = (model, made);
+        self.compressed = made;
         Ok(())
     }
 
@@ -150,7 +178,7 @@ impl OnnxProgram {
     /// [`Error::Legalise`]: nodes that the opset cannot express, or functions. The model is then
     /// unchanged.
     pub fn convert_opset(&mut self, opset: u32) -> Result<(), Error> {
-        stage("convert", || pt2onnx_opt::convert(&mut self.model, opset)).0?;
+        stage("convert", || pt2onnx_opt::convert(&mut self.model, opset))?;
         self.model.assign_names();
         self.changed();
         Ok(())
@@ -164,12 +192,8 @@ impl OnnxProgram {
     /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The
     /// model is then unchanged.
     pub fn fit(&mut self, target: Target) -> Result<(), Error> {
-        let mut model = self.model.clone();
         let fit = if self.imported { pt2onnx_opt::fit_imported } else { pt2onnx_opt::fit };
-        let found = stage("target", || fit(&mut model, target)).0?;
-        model.assign_names();
-        self.changed();
-        self.model = model;
+        let found = self.attempt("target", |model| Ok(fit(model, target)?))?;
         self.report.warnings.extend(Warning::all(WarningKind::Target, found));
         Ok(())
     }
@@ -182,12 +206,11 @@ impl OnnxProgram {
     /// other inputs too. The model is then unchanged.
     pub fn extract<T: AsRef<str>>(&mut self, inputs: &[T], outputs: &[T]) -> Result<(), Error> {
         let names = |all: &[T]| all.iter().map(|n| n.as_ref().to_owned()).collect::<Vec<_>>();
-        let mut model = cuts::typed(&self.model, &[names(inputs), names(outputs)].concat());
-        model.extract(&names(inputs), &names(outputs))?;
-        model.assign_names();
-        self.changed();
-        self.model = model;
-        Ok(())
+        let (inputs, outputs) = (names(inputs), names(outputs));
+        self.attempt("extract", |model| {
+            extract::infer_types_of(model, &[&inputs[..], &outputs].concat());
+            Ok(model.extract(&inputs, &outputs)?)
+        })
     }
 
     /// Replaces calls of the model's functions by their bodies, and removes the functions.
@@ -196,13 +219,10 @@ impl OnnxProgram {
     /// [`Error::Domain`]: a function calls itself, or is written for another opset. The model is
     /// then unchanged.
     pub fn inline(&mut self) -> Result<(), Error> {
-        let mut model = self.model.clone();
-        stage("inline", || domains::inline(&mut model)).0?;
-        domains::import(&mut model, &[], &mut Vec::new())?;
-        model.assign_names();
-        self.changed();
-        self.model = model;
-        Ok(())
+        self.attempt("inline", |model| {
+            domains::inline(model)?;
+            Ok(domains::import(model, &[], &mut Vec::new())?)
+        })
     }
 
     /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a
@@ -216,17 +236,16 @@ impl OnnxProgram {
     ) -> Result<(), Error> {
         let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
         let options = Options { rename_dim: names.collect(), ..Options::default() };
-        #[cfg(feature = "ort")]
-        self.release();
+        self.session = Loaded::default();
         Ok(dims::apply(&mut self.model, Scope::of(self.imported), &Constraints::new(), &options)?)
     }
 
-    /// Puts another model behind this one. Each of `links` is an output of this model and the input
-    /// of the other that it becomes. Only without any, those of equal names belong together, or the
-    /// only output and the only input. Other inputs and outputs are those of both. The older of
-    /// both opsets is raised to the newer. Dimensions of equal names are taken to be equal only
-    /// where links say so: those of the other model get new names. Metadata and documentation of
-    /// both stay: a key that both models have, with different texts, gets a number.
+    /// Appends another model. Each of `links` is an output of this model and the input of the other
+    /// that it feeds. Without links, outputs feed inputs of equal names, or the only output feeds the
+    /// only input. Other inputs and outputs are those of both models. The older opset is raised to
+    /// the newer. Dimensions of equal names are equal only where they are linked; otherwise those of
+    /// the other model get new names. Metadata and documentation of both stay: a key that both
+    /// models have, with different texts, gets a number.
     ///
     /// ```no_run
     /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;
@@ -251,11 +270,11 @@ impl OnnxProgram {
         }
         first.opset = opset;
         let imported = self.imported || other.imported;
-        joining::join(&mut first, second, Scope::of(imported), links)?;
+        merge(&mut first, second, Scope::of(imported), links)?;
         self.imported = imported;
         let mut inputs = self.inputs.clone();
         inputs.extend(other.inputs());
-        // What was read for a part is not replaced by the whole.
+        // The whole does not replace the file of a part.
         self.inputs = Inputs::new();
         self.inputs.extend(&inputs);
         self.report.warnings.extend_from_slice(other.warnings());
@@ -265,9 +284,9 @@ impl OnnxProgram {
     }
 
     /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the
-    /// sizes: `input_names`, `output_names`, `rename`, `dim`, `dynamic_axes` and `fix`. Other
-    /// options are not looked at. [`optimize`](Self::optimize) folds what follows from sizes. Input
-    /// names do not go on over the weights of a model that was read from a file.
+    /// sizes: `input_names`, `output_names`, `rename`, `rename_dim`, `dynamic_axes`, `fix_dim`. Other
+    /// options are ignored. [`optimize`](Self::optimize) folds what follows from sizes. Input names
+    /// do not name the weights of a model that was read from a file.
     ///
     /// ```
     /// use pt2onnx::{Exporter, Options};
@@ -291,8 +310,7 @@ impl OnnxProgram {
         let scope = Scope::of(self.imported);
         dims::apply(&mut model, scope, &constraints.unwrap_or_default(), options)?;
         naming::finish(&mut model, options, &renamed)?;
-        #[cfg(feature = "ort")]
-        self.release();
+        self.session = Loaded::default();
         // Constants keep their values, so that weights may still be replaced.
         (self.model, self.edited) = (model, true);
         Ok(())
@@ -340,8 +358,7 @@ impl OnnxProgram {
         weights: &IndexMap<String, Tensor>,
         unused: Unused,
     ) -> Result<Vec<String>, Error> {
-        #[cfg(feature = "ort")]
-        self.release();
+        self.session = Loaded::default();
         weights::apply(&mut self.model, weights, &self.replaceable, unused).map_err(Error::Weights)
     }
 }

@@ -1,9 +1,11 @@
 //! Writing a finished model: to files, to memory, together with others.
 
-use crate::{Error, OnnxProgram, SaveOptions, Saved, Weights, report::stage, weights};
+use super::OnnxProgram;
+use crate::{error::Error, weights};
 use bytes::Bytes;
 use pt2onnx_ir::ValueData;
-use pt2onnx_writer::{Batch, InParts, Output};
+use pt2onnx_report::stage;
+use pt2onnx_writer::{Batch, InParts, Output, SaveOptions, Saved, Weights};
 use std::path::Path;
 
 impl OnnxProgram {
@@ -14,7 +16,7 @@ impl OnnxProgram {
     /// was changed and is not valid.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
+        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model))?)
     }
 
     /// The model as the bytes of one file without its weights of at least `threshold` bytes, and
@@ -25,11 +27,11 @@ impl OnnxProgram {
     /// if the model was changed and is not valid.
     pub fn to_parts(&self, threshold: u64) -> Result<InParts, Error> {
         self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::to_parts(&self.model, threshold)).0?)
+        Ok(stage("write", || pt2onnx_writer::to_parts(&self.model, threshold))?)
     }
 
     /// Writes the model to `path`, and weights to `PATH.data` if the exporter's
-    /// [`Weights`](crate::Weights) say so. Existing files are replaced when the new ones are
+    /// [`Weights`](crate::Weights) ask for it. Existing files are replaced when the new ones are
     /// complete, and are unchanged after an error ([`pt2onnx_writer::save`]).
     ///
     /// # Errors
@@ -66,7 +68,7 @@ impl OnnxProgram {
     ) -> Result<Saved, Error> {
         self.verified()?;
         let options = self.completed(options.unwrap_or_else(|| self.save.clone()));
-        Ok(stage("write", || files.model(&self.model, to, &options, progress)).0?)
+        Ok(stage("write", || files.model(&self.model, to, &options, progress))?)
     }
 
     /// The options, with the constants that are weights.

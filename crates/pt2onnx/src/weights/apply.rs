@@ -1,6 +1,9 @@
 //! Gives values to the weights of a model.
 
-use super::{Misfit, Unused, WeightType, notes::Notes};
+use super::{
+    notes::Notes,
+    weight_mismatch::{Misfit, Unused, WeightType},
+};
 use crate::naming::{entry, target};
 use indexmap::IndexMap;
 use pt2onnx_ir::{Def, FOLDED_FROM, Model, TensorType, Value, ValueData};
@@ -13,8 +16,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// by any of its names. Nothing is copied.
 ///
 /// A weight that the model does not use is an error: it may have another name there, or other
-/// constants were computed from it. What the program itself does not use is ignored, if the model
-/// was exported without weights and says so.
+/// constants were computed from it. Weights that the program itself does not use are ignored, if
+/// the model was exported without weights and lists them.
 ///
 /// # Errors
 /// Everything that is missing, does not fit or is not used. The model is then unchanged.
@@ -110,7 +113,7 @@ fn equal(a: &Tensor, b: &Tensor) -> bool {
 /// known type that are not user inputs of the program, can take a weight.
 fn open(data: &ValueData) -> Option<WeightType> {
     match data.def() {
-        // What was computed from weights is none, whatever its name.
+        // A constant computed from a weight is not that weight.
         Def::Constant(_) if entry(data, FOLDED_FROM).is_some() => None,
         Def::Constant(tensor) => (data.uses().len() > 0).then(|| WeightType::of(tensor)),
         Def::Input(Model::MAIN, _) if kind(data) != Some("USER_INPUT") => {

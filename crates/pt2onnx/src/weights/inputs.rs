@@ -1,10 +1,9 @@
-//! Weights that are inputs as well: files of IR version 3 had to say so, and some exporters went on
-//! with it.
+//! Weights that are inputs as well, as IR version 3 demanded and some exporters still write.
 
 use pt2onnx_ir::{Model, Use, Value};
 
 /// Makes the inputs with values constants, if all weights of a model are such inputs, and a matrix
-/// is among them. Returns how many they are.
+/// is among them. Returns their number.
 pub(crate) fn make_constants(model: &mut Model) -> usize {
     let weights: Vec<Value> =
         model.inputs().iter().copied().filter(|v| model[*v].default.is_some()).collect();

@@ -1,8 +1,8 @@
-//! What a model without weights says about tensors of the program that it does not hold under their
+//! Metadata about the program's tensors that a model without weights does not have under their
 //! names. `apply_weights` reads it.
 
-use crate::diff::fingerprint;
 use pt2onnx_ir::Model;
+use pt2onnx_report::fingerprint;
 use pt2onnx_tensor::Tensor;
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Those of a model; none if it says nothing.
+    /// The notes of a model; empty if it has none.
     pub fn of(model: &Model) -> Self {
-        let said = model.metadata.iter().find(|(key, _)| &**key == KEY);
-        said.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
+        let entry = model.metadata.iter().find(|(key, _)| &**key == KEY);
+        entry.and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
     pub fn write(&self, model: &mut Model) {
@@ -34,7 +34,7 @@ impl Notes {
         }
     }
 
-    /// Whether a tensor of the program makes no difference.
+    /// Whether the model does not depend on a tensor of the program.
     pub fn ignores(&self, name: &str, tensor: &Tensor) -> bool {
         match self.unused.get(name) {
             Some(Some(hash)) => *hash == fingerprint(tensor),

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why weights could not be read.
+/// The reason why weights cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
@@ -39,7 +39,7 @@ pub enum WeightsError {
     Safetensors {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         error: SafeTensorError,
     },
     /// A tensor does not fit its bytes.
@@ -49,7 +49,7 @@ pub enum WeightsError {
         path: PathBuf,
         /// The tensor.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         error: TensorError,
     },
     /// The element type is known neither to PyTorch nor to ONNX.
@@ -67,7 +67,7 @@ pub enum WeightsError {
     Index {
         /// The index.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         error: serde_json::Error,
     },
     /// The index refers to files in other folders.
@@ -75,7 +75,7 @@ pub enum WeightsError {
     Outside {
         /// The index.
         path: PathBuf,
-        /// What it refers to.
+        /// The other file.
         file: String,
     },
     /// A tensor is not in the file that the index names.
@@ -193,7 +193,7 @@ fn index(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     Ok(all)
 }
 
-/// Reads one file. Its first bytes tell its kind.
+/// Reads one file, of the kind that its first bytes show.
 fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let mut start = Vec::new();
     let opened = pt2onnx_tensor::open(path).map_err(io_error(path))?;
@@ -230,7 +230,7 @@ fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, We
         let path = path.to_owned();
         WeightsError::Safetensors { path, error }
     })?;
-    // The length of the header stands in front of it.
+    // The length of the header is in front of it.
     let start = size_of::<u64>() + header;
     let mut all = IndexMap::new();
     for name in metadata.offset_keys() {
@@ -251,7 +251,7 @@ fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, We
         let tensor = storage.and_then(|s| Tensor::whole(dtype, info.shape.clone(), s));
         all.insert(name.clone(), tensor.map_err(error)?);
     }
-    // Of tied tensors, `save_model` writes one and says here what else it is called.
+    // `save_model` writes one of several tied tensors, and its other names here.
     for (other, name) in metadata.metadata().iter().flatten() {
         if let (false, Some(tensor)) = (all.contains_key(other), all.get(name)) {
             all.insert(other.clone(), tensor.clone());

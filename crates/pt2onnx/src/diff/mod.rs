@@ -1,9 +1,0 @@
-//! Comparing two models: named facts, and the nodes as text.
-
-mod compare;
-mod differences;
-mod facts;
-
-pub use compare::diff;
-pub use differences::{Change, DiffOptions, Differences, Section};
-pub(crate) use facts::fingerprint;
