@@ -78,8 +78,8 @@ pub fn compute_values(
     Ok(tensors.flatten().collect())
 }
 
-/// The outputs from which a value is put together: itself, or two for a value in a body, its elements
-/// and their sizes. `None` if it need not be computed.
+/// The outputs from which a value is put together: itself, or two for a value in a body, its
+/// elements and their sizes. `None` if it need not be computed.
 fn outputs_of(
     model: &mut Model,
     owners: &Owners,

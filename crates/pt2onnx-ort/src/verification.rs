@@ -4,8 +4,8 @@ use half::{bf16, f16};
 use pt2onnx_tensor::{DType, Element, Tensor};
 use std::fmt;
 
-/// The largest allowed difference from an expected number, `atol + rtol * |expected|`, as in NumPy's
-/// `isclose`.
+/// The largest allowed difference from an expected number, `atol + rtol * |expected|`, as in
+/// NumPy's `isclose`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Tolerance relative to the expected number.
@@ -89,7 +89,7 @@ pub enum Verdict {
 
 impl Verification {
     /// Compares outputs with the expected ones, one by one. Without a tolerance, that of each
-    /// element type is used. What one side has more than the other is not compared.
+    /// element type is used. Surplus outputs of one side are not compared.
     pub fn new<'a>(
         names: impl IntoIterator<Item = &'a str>,
         got: &[Tensor],

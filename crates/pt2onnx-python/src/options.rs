@@ -3,7 +3,7 @@
 use pt2onnx::{Options, SaveOptions, Spelling, in_words};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-/// Reads options. What they do not hold has its default.
+/// Reads options. Missing ones have their defaults.
 pub fn read(json: &str) -> PyResult<Options> {
     let mut options: Options = serde_json::from_str(json)
         .map_err(|e| PyValueError::new_err(wrong(json).unwrap_or(e.to_string())))?;

@@ -113,7 +113,9 @@ const GROUPED: usize = 5;
 /// ```
 /// use pt2onnx_report::{Warning, WarningKind, grouped};
 ///
-/// let warning = |i| Warning::new(WarningKind::Output, format!("output {i} is None")).about("is None");
+/// let warning = |i| {
+///     Warning::new(WarningKind::Output, format!("output {i} is None")).about("is None")
+/// };
 /// let warnings: Vec<_> = (0..60).map(warning).collect();
 /// let groups = grouped(warnings.iter().map(|w| (&(), w)));
 /// assert_eq!(groups.len(), 1);

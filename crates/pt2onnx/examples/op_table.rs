@@ -2,9 +2,9 @@
 //!
 //! On standard output is a line for each overload (name, cases, ONNX operators, lowest opset,
 //! element types, operators in older opsets; tabs between), on standard error the lowerings that no
-//! case runs. The last cell tells for each opset that changes something, from new to old, which
-//! operators are no longer or newly used: `13 -Trilu +Less +Where`. At the end are `9!`, if no case
-//! can be written in opset 9 and older ones, and `9?` if one of them cannot. `cargo xtask
+//! case runs. The last cell lists for each opset that changes something, from new to old, the
+//! operators that are no longer or newly used: `13 -Trilu +Less +Where`. At the end are `9!`, if no
+//! case can be written in opset 9 and older ones, and `9?` if one of them cannot. `cargo xtask
 //! regen-ops` and `cargo xtask coverage` call it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its purpose")]
@@ -19,7 +19,7 @@ use std::{
     path::Path,
 };
 
-/// What is seen of one overload.
+/// The observations of one overload.
 #[derive(Default)]
 struct Row {
     cases: usize,

@@ -31,7 +31,7 @@ pub enum DomainError {
         operator: String,
         /// The opset that the function imports.
         written: u32,
-        /// That of the model.
+        /// The model's opset.
         opset: u32,
     },
     /// A function is written for another version of a domain than the model, or another function.
@@ -45,7 +45,7 @@ pub enum DomainError {
         domain: String,
         /// The version that the function imports.
         written: u32,
-        /// That of the model, or of a function before.
+        /// The version of the model, or of a function before.
         version: u32,
     },
 }

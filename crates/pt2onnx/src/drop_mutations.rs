@@ -4,8 +4,8 @@ use pt2onnx_fx::{ExportedProgram, Name, OutputSpec, passes::dead};
 use std::collections::HashSet;
 
 /// Removes the nodes that only compute mutations, and returns a warning about lost values. The
-/// program's list of mutations stays. The tensors `expected`, and those whose new values the program
-/// returns, are not lost.
+/// program's list of mutations stays. The tensors `expected`, and those whose new values the
+/// program returns, are not lost.
 pub(crate) fn drop_mutations(
     program: &mut ExportedProgram,
     expected: &HashSet<Name>,

@@ -61,7 +61,7 @@ pub enum JoinError {
         domain: String,
         /// The version of the first model.
         first: u32,
-        /// That of the second.
+        /// The version of the second model.
         second: u32,
     },
     /// Both models have a function of that name, and they differ.
@@ -80,8 +80,8 @@ pub enum JoinError {
     ),
 }
 
-/// Appends `second`, of the same opset, to `first` ([`OnnxProgram::join`](crate::OnnxProgram::join)).
-/// `scope` is that of symbols in both.
+/// Appends `second`, of the same opset, to `first`
+/// ([`OnnxProgram::join`](crate::OnnxProgram::join)). `scope` is that of symbols in both.
 pub(crate) fn merge(
     first: &mut Model,
     mut second: Model,

@@ -1,4 +1,5 @@
-//! Functions of the calls of modules ([`Options::module_functions`](crate::Options::module_functions)).
+//! Functions of the calls of modules
+//! ([`Options::module_functions`](crate::Options::module_functions)).
 
 use pt2onnx_ir::{Model, ModuleCall};
 use pt2onnx_report::{Warning, WarningKind};

@@ -1,7 +1,7 @@
 //! Functions of complex numbers, run by ONNX Runtime where a formula that is not scaled overflows
 //! or vanishes.
 //!
-//! What is expected is NumPy's result.
+//! The expected results are NumPy's.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx::{

@@ -34,7 +34,7 @@ fn large_weights() {
     ] {
         let mut all = vec![("w", sizes)];
         all.extend(channels(count));
-        // What is folded a second time is computed from what is computed.
+        // The second folding reads a computed tensor.
         let text = format!(
             "<ir_version: 9, opset_import: [\"\" : 20]> g (float[{x}] x) => (float y) <{}, float three = {{3}}>
              {{ a = {layer} b = {norm} y = Mul (b, three) }}",

@@ -56,7 +56,7 @@ fn names_opsets_and_sizes() {
     assert_eq!(numbers, [vec![4.0, 6.0], vec![40.0, 120.0], vec![-5.0, -6.0, -7.0]]);
 }
 
-/// What nodes, values, bodies and the models say of themselves stays, from both.
+/// Metadata of nodes, values, bodies and models stay, from both.
 #[test]
 fn joined_models_keep_the_metadata_of_both() {
     let told = |name: &str, op: &str| {
@@ -174,7 +174,7 @@ fn shapes_of_inputs() {
     assert!(error.contains("of 1 dimensions is given for the input `x`, which has 2"), "{error}");
 }
 
-/// What only one of two models calls `n` and `n_2`, and sizes that one name gets.
+/// Symbols `n` and `n_2` of one model, and sizes that share a name.
 #[test]
 fn sizes_stay_apart() {
     let mut both = program("a (float[n] x) => (float[n] y) { y = Neg (x) }");
@@ -229,7 +229,7 @@ fn functions_of_both() {
     }
 }
 
-/// Models of one opset are joined also where none can be rewritten; what the second loses is told.
+/// Models of one opset are joined also where none can be rewritten, with the warnings of both.
 #[test]
 fn opsets_and_warnings() {
     for (ir, opset) in [(3, 6), (13, 27)] {
@@ -253,7 +253,7 @@ fn opsets_and_warnings() {
 }
 
 /// A name of a size means the same in the graph and in the branches of `If`; bodies of loops have
-/// sizes of their own, which may grow.
+/// separate sizes, which may grow.
 #[test]
 fn sizes_in_bodies() {
     let mut grows = program(

@@ -118,7 +118,7 @@ fn what_is_given_goes_before_what_is_built_in() {
     assert!(Registry::default().opset_version() >= 26);
 }
 
-/// A complex variant is for nodes with complex tensors, of which this one has none.
+/// A complex variant is for nodes with complex tensors; this program has none.
 #[test]
 fn complex_variants() {
     let mut registry = Registry::with(TABLE);

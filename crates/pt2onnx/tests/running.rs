@@ -56,7 +56,7 @@ fn dynamic_dims(program: &OnnxProgram) -> Vec<String> {
     dims
 }
 
-/// What the article behind seed 004 shows of a ResNet: a batch of 10, or one of any size.
+/// A ResNet with a batch of 10 or of any size, as in the article behind seed 004.
 #[test]
 fn fixed_and_dynamic_batch() {
     let named = |exporter: Exporter| {

@@ -24,7 +24,7 @@ fn fake() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data/fake_weights.pt2")
 }
 
-/// What the model gives for three inputs of two rows.
+/// The outputs for three inputs of two rows.
 fn outputs(program: &mut OnnxProgram) -> Vec<f32> {
     let input = |i: usize| {
         let elements: Vec<f32> = (0..16).map(|j| (i + j) as f32 / 16.0 - 0.5).collect();
@@ -166,7 +166,7 @@ fn weights_are_replaced() {
     assert_eq!(outputs(&mut program), expected);
     program.optimize(pt2onnx::opt::Level::Fuse);
     assert!(matches!(program.apply_weights(&other), Err(Error::Weights(_))));
-    // What is there already does no harm.
+    // Equal values are accepted again.
     program.apply_weights(&weights).unwrap();
     assert_eq!(outputs(&mut program), expected);
     let mut usual = export(Exporter::new());
@@ -276,7 +276,7 @@ fn onnx_runtime_finds_the_weights() {
     assert!(Session::builder(&environment).unwrap().commit_from_file(at("m.onnx")).is_err());
 }
 
-/// What the file holds: names and whether they have values.
+/// The weights of the file: names and whether they have values.
 fn held(file: &Path) -> Vec<(String, bool)> {
     let program = OnnxProgram::open(file).unwrap();
     let model = program.model();
@@ -368,7 +368,7 @@ fn weights_that_were_folded() {
             }
             other => other.unwrap(),
         }
-        // What the program itself does not use, such as the count of batches, is no error.
+        // Weights that the program itself does not use, such as the count of batches, are no error.
         let hollow = Exporter::new().weights(Weights::None).export(archive.path()).unwrap();
         hollow.save(&file).unwrap();
         OnnxProgram::open(&file).unwrap().apply_weights(&weights).unwrap();

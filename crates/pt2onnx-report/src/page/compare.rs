@@ -21,7 +21,8 @@ use std::collections::HashMap;
 /// let a: Model = "g (float[2] x) => (float[2] y) { [n] y = Relu (x) }".parse()?;
 /// let b: Model = "g (float[2] x) => (float[2] y) { [n] y = Abs (x) }".parse()?;
 /// let differences = diff(&a, &b, &DiffOptions::default());
-/// assert!(diff_page(("a.onnx", &a), ("b.onnx", &b), &differences).contains("\"mark\":\"changed\""));
+/// let page = diff_page(("a.onnx", &a), ("b.onnx", &b), &differences);
+/// assert!(page.contains("\"mark\":\"changed\""));
 /// # Ok::<(), pt2onnx_ir::ParseError>(())
 /// ```
 pub fn diff_page(a: (&str, &Model), b: (&str, &Model), differences: &Differences) -> String {

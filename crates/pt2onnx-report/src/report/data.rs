@@ -1,5 +1,5 @@
-//! The contents of a report. The keys of its JSON form are the names of the fields; `docs/report.md`
-//! explains them.
+//! The contents of a report. The keys of its JSON form are the names of the fields;
+//! `docs/report.md` explains them.
 
 use crate::{drawing::Drawing, error_kind::ErrorKind, warning::Warning};
 use serde::Serialize;

@@ -80,7 +80,7 @@ fn names_of_dims(model: &Model, scope: Scope, options: &Options) -> Result<Names
     Ok(names)
 }
 
-/// Checks that no name stands for two sizes. Who gives several symbols one name says that they are
+/// Checks that no name stands for two sizes. Giving several symbols one name asserts that they are
 /// equal at run time.
 fn are_distinct(
     names: &Names,

@@ -11,8 +11,8 @@ use pt2onnx_opt::TargetError;
 use pt2onnx_report::{ErrorKind, Warning};
 use std::fmt;
 
-/// The reason why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the
-/// error:
+/// The reason why an export, or reading or writing a model, failed. [`Error::kind`] gives only the
+/// kind of the error:
 ///
 /// ```
 /// use pt2onnx::{Error, ErrorKind, Exporter};
@@ -20,7 +20,7 @@ use std::fmt;
 /// match Exporter::new().export("no/such/file.pt2") {
 ///     Ok(program) => println!("{}", program.to_text()),
 ///     Err(Error::Program(failures)) => failures.iter().for_each(|failure| eprintln!("{failure}")),
-///     Err(error) if error.kind() == ErrorKind::Archive => eprintln!("is this the right file? {error}"),
+///     Err(error) if error.kind() == ErrorKind::Archive => eprintln!("right file? {error}"),
 ///     Err(error) => eprintln!("{error}"),
 /// }
 /// ```

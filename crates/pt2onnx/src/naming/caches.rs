@@ -33,8 +33,7 @@ pub(super) struct CacheTensor {
 }
 
 impl CacheTensor {
-    /// Its name, from a template such as `present.{layer}.{part}`. What the tensor does not have is
-    /// left out.
+    /// Its name, from a template such as `present.{layer}.{part}`, without the parts that it lacks.
     pub fn named(&self, template: &str) -> String {
         let layer = self.layer.as_deref().unwrap_or_default();
         let name = template.replace("{layer}", layer).replace("{part}", &self.part.join("."));

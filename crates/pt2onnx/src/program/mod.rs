@@ -164,8 +164,9 @@ impl OnnxProgram {
     /// from a file, and after [`Exporter::forget_graph`](crate::Exporter::forget_graph).
     ///
     /// ```
-    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
-    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// # let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
+    /// # let archive = format!("{testdata}/archives/torch-2.15.pt2");
+    /// let program = pt2onnx::Exporter::new().export(&archive)?;
     /// let source = program.exported_program().map(|p| p.graph.nodes.len());
     /// assert!(source.is_some_and(|nodes| nodes > 0));
     /// # Ok::<(), pt2onnx::Error>(())

@@ -38,8 +38,8 @@ impl OnnxProgram {
     /// model for another opset if one is given, makes weights constants that are inputs as well
     /// ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises,
     /// compresses, and fits it to the target. The options of saving and those of an export are not
-    /// used, nor is [`Options::opset`], which `opset` replaces. `journal` takes notes of what passes
-    /// do.
+    /// used, nor is [`Options::opset`], which `opset` replaces. `journal` takes notes of what
+    /// passes do.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -52,10 +52,10 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::check_rewrite`], an opset that the target does not read, and those of the
-    /// single steps: [`inline`](Self::inline), [`convert_opset`](Self::convert_opset),
-    /// [`set_interface`](Self::set_interface), [`compress`](Self::compress), [`fit`](Self::fit). The
-    /// program is then unchanged.
+    /// Those of [`Options::check_rewrite`], an opset that the target does not read, and those of
+    /// the single steps: [`inline`](Self::inline), [`convert_opset`](Self::convert_opset),
+    /// [`set_interface`](Self::set_interface), [`compress`](Self::compress), [`fit`](Self::fit).
+    /// The program is then unchanged.
     pub fn rewrite(
         &mut self,
         options: &Options,
@@ -131,8 +131,8 @@ impl OnnxProgram {
         Ok(made)
     }
 
-    /// Folds, simplifies and fuses. The model keeps its opset, also if options have another. Graphs of
-    /// opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
+    /// Folds, simplifies and fuses. The model keeps its opset, also if options have another. Graphs
+    /// of opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
@@ -241,11 +241,11 @@ impl OnnxProgram {
     }
 
     /// Appends another model. Each of `links` is an output of this model and the input of the other
-    /// that it feeds. Without links, outputs feed inputs of equal names, or the only output feeds the
-    /// only input. Other inputs and outputs are those of both models. The older opset is raised to
-    /// the newer. Dimensions of equal names are equal only where they are linked; otherwise those of
-    /// the other model get new names. Metadata and documentation of both stay: a key that both
-    /// models have, with different texts, gets a number.
+    /// that it feeds. Without links, outputs feed inputs of equal names, or the only output feeds
+    /// the only input. Other inputs and outputs are those of both models. The older opset is raised
+    /// to the newer. Dimensions of equal names are equal only where they are linked; otherwise
+    /// those of the other model get new names. Metadata and documentation of both stay: a key that
+    /// both models have, with different texts, gets a number.
     ///
     /// ```no_run
     /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;
@@ -284,9 +284,9 @@ impl OnnxProgram {
     }
 
     /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the
-    /// sizes: `input_names`, `output_names`, `rename`, `rename_dim`, `dynamic_axes`, `fix_dim`. Other
-    /// options are ignored. [`optimize`](Self::optimize) folds what follows from sizes. Input names
-    /// do not name the weights of a model that was read from a file.
+    /// sizes: `input_names`, `output_names`, `rename`, `rename_dim`, `dynamic_axes`, `fix_dim`.
+    /// Other options are ignored. [`optimize`](Self::optimize) folds what follows from sizes. Input
+    /// names do not name the weights of a model that was read from a file.
     ///
     /// ```
     /// use pt2onnx::{Exporter, Options};
@@ -324,8 +324,8 @@ impl OnnxProgram {
     /// from them then.
     ///
     /// Weights that the model does not use are errors: they may have other names there, or other
-    /// constants were computed from them. What the program itself does not use is ignored, if it
-    /// was exported with [`Weights::None`](crate::Weights::None).
+    /// constants were computed from them. Weights that the program itself does not use are ignored,
+    /// if it was exported with [`Weights::None`](crate::Weights::None).
     ///
     /// ```
     /// use pt2onnx::{Exporter, SaveOptions, Weights, read_weights};

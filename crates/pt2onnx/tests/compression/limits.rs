@@ -1,10 +1,10 @@
-//! What cannot be compressed: errors, warnings, numbers that a type does not have, and sums that
+//! Limits of compression: errors, warnings, numbers that a type does not have, and sums that
 //! are too long.
 
 use crate::models::*;
 use pt2onnx::{ir::Model, tensor::Tensor};
 
-/// What cannot be compressed as asked.
+/// Requests that cannot be met.
 #[test]
 fn what_cannot_be_compressed_as_asked_is_an_error() {
     let plain = model(20, &TURNED.replace("y = MatMul (x, b)", "a = MatMul (x, b) y = Relu (a)"));
@@ -162,7 +162,7 @@ fn no_weight_is_fit() {
     }
 }
 
-/// What becomes of weights that are all one number is never infinite, and near it.
+/// Constant weights stay finite, and near their number.
 #[test]
 fn stand_ins() {
     for (ty, number, opset) in [

@@ -116,7 +116,7 @@ pub const BODY: &str = "g (bool c, float[2, 32] x) => (float[2, 16] y) <float[32
   >
 }";
 
-/// A weight of two products, of which one takes it transposed.
+/// A weight of two products. One takes it transposed.
 pub const BOTH_WAYS: &str = "g (float[2, 32] x, float[2, 32] y) => (float[2, 32] a, float[2, 32] b) <float[32,32] w = {32,32}> {
   a = MatMul (x, w)
   b = Gemm <transB = 1> (y, w)
@@ -138,7 +138,7 @@ pub const WEIGHED: &str = "g (int64[3] i, float[2, 40] p) => (float[3, 40] a, fl
 /// A table whose axis is counted from the end.
 pub const TABLE: &str = "g (int64[3] i) => (float[3, 32] y) <float[40,32] t = {40,32}> { y = Gather <axis = -2> (t, i) }";
 
-/// What a node quantises already, after the product and in bodies.
+/// Results that a node quantises already, after the product and in bodies.
 pub const QUANTISED: &str = "g (bool c, float[2, 32] x) => (float[2, 16] a, float[2, 16] y)
   <float[32,16] w = {32,16}, uint8[2,1] k = {1, 2}> {
   a = MatMul (x, w)

@@ -207,7 +207,7 @@ fn signed_codes_are_the_others_less_128() {
     for text in [PRODUCTS, TIED, TURNED, BODY] {
         let weights = |json: &str| {
             let program = compressed(&model(20, text), json).unwrap();
-            // What was made is valid.
+            // The result is valid.
             program.to_bytes().unwrap();
             let codes = |v: &ir::ValueData| {
                 let codes = v.constant().filter(|t| t.dtype().bits() == 8 && t.numel() >= 100)?;

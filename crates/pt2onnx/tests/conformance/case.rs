@@ -17,7 +17,7 @@ pub struct Case {
     pub archive: NamedTempFile,
     /// One sample, or two with different sizes.
     pub samples: Vec<Sample>,
-    /// What tells the inputs of a TorchScript file.
+    /// The inputs of a TorchScript file.
     pub options: Options,
     /// Functions in ONNX's textual syntax that translate its own ops.
     pub functions: Option<String>,
@@ -35,7 +35,7 @@ impl Case {
         self.name.starts_with("torchscript/")
     }
 
-    /// What exports it, at an opset.
+    /// Its exporter, at an opset.
     pub fn exporter(&self, opset: u32) -> Exporter {
         let exporter = Exporter::with_options(self.options.clone()).expect("options");
         let functions = self.functions.as_deref().unwrap_or_default();

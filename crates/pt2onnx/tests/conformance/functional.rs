@@ -35,7 +35,7 @@ pub fn check(cases: &[Arc<Case>]) -> Result<(), String> {
         let before = program.graph.clone();
         passes::functionalise::functionalise(&mut program)
             .map_err(|e| format!("{}: {e}", case.name))?;
-        // What the signature of a functional program says it writes is no write of a node's.
+        // Mutations in the signature of a functional program are not writes of nodes.
         let writes = program.mutations.iter().any(|m| m.node.is_some());
         // NaN among the arguments equals itself only as text.
         let differs =

@@ -1,9 +1,9 @@
-//! Every case under `testdata/` converted in process, run by ONNX Runtime and held against
-//! PyTorch's numbers.
+//! Converts every case under `testdata/` in process, runs it in ONNX Runtime, and compares the
+//! results with PyTorch's.
 //!
-//! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case
+//! Each case is a test: `cargo test --test conformance -- albert` runs those with this name. A case
 //! listed in `testdata/known-failures.txt` must fail: one that passes has to leave the list. A case
-//! that says `refused` must be an error with this text.
+//! with `refused` must be an error with this text.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test: cases that cannot be read stop it")]
 
@@ -63,7 +63,7 @@ struct Options {
 
 const USUAL: Options = Options { level: Level::Fuse, opset: DEFAULT_OPSET, target: Target::OrtCpu };
 
-/// The ways to export a case: what the trial's name says of it, and how.
+/// The ways to export a case: the word in the trial's name, and the exporter.
 fn variants(index: usize, case: &str) -> Vec<(String, Options)> {
     let mut all = vec![(String::new(), USUAL)];
     let first = case.starts_with("first/");

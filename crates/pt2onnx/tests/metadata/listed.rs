@@ -33,8 +33,7 @@ pub fn texts(theirs: &Props, ours: &Props) -> Vec<String> {
     texts.collect()
 }
 
-/// What is put in place of what, and where: `@7 "1.0" -> "%one"`. Together with the one text it
-/// gives the other.
+/// The replacements that make one text of the other, with their places: `@7 "1.0" -> "%one"`.
 pub fn changed(theirs: &str, ours: &str) -> String {
     let (t, o): (Vec<char>, Vec<char>) = (theirs.chars().collect(), ours.chars().collect());
     let head = t.iter().zip(&o).take_while(|(a, b)| a == b).count();

@@ -31,7 +31,7 @@ const NAMESPACE: &str = "namespace";
 const GUARDS: &str = "pkg.torch.export.ExportedProgram.guards_code";
 
 type Props = BTreeMap<String, String>;
-/// What each thing says, by what it is: `node add`, `input x`.
+/// The metadata of each thing, by its kind and name: `node add`, `input x`.
 type Said = BTreeMap<String, Props>;
 
 /// The archives of the small bundles and `testdata/models`, by name of the case.
@@ -77,7 +77,7 @@ fn values(said: &mut Said, what: &str, model: &Model, values: impl IntoIterator<
     }
 }
 
-/// What our model says.
+/// The metadata of our model.
 fn ours(model: &Model) -> Said {
     let mut said = Said::new();
     let mut graph = props(&model.graph_metadata);
@@ -98,7 +98,7 @@ fn strings(json: &Json) -> Props {
     entries.map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned())).collect()
 }
 
-/// What PyTorch's model says.
+/// The metadata of PyTorch's model.
 fn theirs(json: &Json) -> Said {
     let mut said = Said::from([("graph".to_owned(), strings(&json["graph"]))]);
     for (what, key) in [

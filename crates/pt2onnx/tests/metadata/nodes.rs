@@ -1,4 +1,4 @@
-//! What nodes say, held against what PyTorch's say that come from the same node of the archive.
+//! Metadata of nodes, compared with PyTorch's nodes that come from the same node of the archive.
 
 use crate::{FX_NODE, NAME_SCOPES, NAMESPACE, Props, STACK_TRACE, listed, props, strings};
 use pt2onnx::ir::{Model, NodeId};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Nodes by what they come from.
 type Nodes = BTreeMap<String, Vec<Props>>;
 
-/// What all nodes say, also those of bodies.
+/// The metadata of all nodes, also those of bodies.
 pub fn said(model: &Model) -> BTreeSet<Props> {
     fn visit(model: &Model, nodes: Vec<NodeId>, said: &mut BTreeSet<Props>) {
         for id in nodes {
@@ -89,7 +89,7 @@ fn theirs(json: &Json) -> Nodes {
     nodes
 }
 
-/// What nodes of different operators should have in common: the modules around them and the trace.
+/// The entries that nodes of different operators share: the modules around them and the trace.
 fn place(node: &Props) -> Props {
     let namespace = &node[NAMESPACE];
     let modules = namespace.rsplit_once('/').map_or("", |(path, _)| path);

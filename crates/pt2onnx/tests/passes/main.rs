@@ -20,7 +20,7 @@ use pt2onnx::{
 };
 use std::{cell::RefCell, collections::BTreeSet};
 
-/// What inputs hold, and what `N` is.
+/// The contents of inputs, and the size `N`.
 const RUNS: [(Numbers, usize); 3] =
     [(Numbers::Finite, 2), (Numbers::Finite, 0), (Numbers::NotFinite, 2)];
 
@@ -61,7 +61,7 @@ fn outputs(mut model: Model) -> Vec<Result<Vec<Vec<f32>>, String>> {
     RUNS.into_iter().map(one).collect()
 }
 
-/// What differs by more than another order of rounding explains: the place, and the numbers there.
+/// Differences beyond another order of rounding: the place, and the numbers there.
 fn difference(a: &[f32], b: &[f32]) -> Option<String> {
     let largest = a.iter().copied().filter(|v| v.is_finite()).fold(1.0, |m: f32, v| m.max(v.abs()));
     let near = |a: f32, b: f32| {
@@ -99,8 +99,8 @@ fn what_the_passes_leave_gives_the_same() {
             prop_assert!(verify(&after).is_ok(), "{what}\n{after}");
             let actual = outputs(after.clone());
             let message = || format!("{what} of\n{before}\nis\n{after}\n");
-            // What kernels give for a window with NaN depends on the order of their work, and
-            // kernels of attention skip keys that are hidden.
+            // Results for a window with NaN depend on the order of a kernel, and kernels of
+            // attention skip masked keys.
             let has = |op: &str| {
                 let model = if op == "MaxPool" { &before } else { &after };
                 model.all_nodes().iter().any(|n| model[*n].op() == op)
