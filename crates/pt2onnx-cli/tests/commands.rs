@@ -38,7 +38,9 @@ fn verbose_names_the_stages() {
         "functionalise",
         "attention",
         "dead",
+        "passes",
         "drop state",
+        "detach weights",
         "lower",
         "interface",
         "dimensions",
@@ -49,6 +51,7 @@ fn verbose_names_the_stages() {
         "target",
         "functions",
         "names",
+        "attach weights",
         "verify",
         "write",
     ];

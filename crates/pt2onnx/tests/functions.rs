@@ -7,7 +7,7 @@
 mod bundles;
 
 use pt2onnx::{
-    Detail, Error, Exporter, OnnxProgram, OutputCheck, Tolerance, WarningKind, Weights,
+    Detail, Error, Exporter, OnnxProgram, Options, OutputCheck, Tolerance, WarningKind, Weights,
     ir::{Model, NodeId},
     opt::{self, Level},
     read_weights,
@@ -333,4 +333,41 @@ fn versions_of_functions() {
         || program(both, "y = Neg (x)", r#""" : 11"#, "a = Softmax <axis = 0> (x)").unwrap();
     unused().inline().unwrap();
     unused().convert_opset(18).unwrap();
+}
+
+/// A later stage fails: no earlier one has changed the program. The stages run on a model with
+/// functions, and names may be those of inlined values.
+#[test]
+fn stages_change_all_or_nothing() {
+    let text = r#"<ir_version: 9, opset_import: ["" : 20, "l" : 1]>
+        g (float[n,3] x) => (float[n,3] y) { a = l.f (x) y = Abs (a) }
+        <domain: "l", opset_import: ["" : 20]> f (x) => (z) { t = Exp (x) z = Neg (t) }"#;
+    let model: Model = text.parse().unwrap();
+    let bytes = pt2onnx::writer::to_bytes(&model).unwrap();
+    let mut program = OnnxProgram::from_bytes(bytes, []).unwrap();
+    let (before, stages) = (program.to_text(), program.report().stages.clone());
+    let mut options = Options::default();
+    (options.inline, options.fix_dim) = (true, vec![("n".to_owned(), 4)]);
+    options.rename = vec![("t".to_owned(), "exp".to_owned()), ("gone".to_owned(), "b".to_owned())];
+    let error = program.rewrite(&options, Some(18), None).unwrap_err();
+    assert!(matches!(error, Error::Name(_)), "{error}");
+    assert_eq!((program.to_text(), &program.report().stages), (before, &stages));
+    options.rename.pop();
+    program.rewrite(&options, Some(18), None).unwrap();
+    let text = program.to_text();
+    assert!(text.contains("exp = Exp (x)") && text.contains("float[4,3] y"), "{text}");
+    assert_eq!((program.model().opset, program.model().functions.len()), (18, 0));
+    let names: Vec<&str> =
+        program.report().stages[stages.len()..].iter().map(|s| s.name.as_str()).collect();
+    let expected = [
+        "inline",
+        "convert",
+        "weight inputs",
+        "interface",
+        "dimensions",
+        "optimise",
+        "target",
+        "names",
+    ];
+    assert_eq!(names, expected);
 }

@@ -37,6 +37,20 @@ fn mlp(exporter: Exporter) -> OnnxProgram {
     exporter.export(archive).unwrap()
 }
 
+/// [`pt2onnx::read_arrays`] reads weights too.
+#[test]
+fn arrays_that_are_not_of_numpy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.safetensors");
+    let name = "x".to_owned();
+    let x = Tensor::vector(&[1f32, 2.0]);
+    std::fs::write(&path, pt2onnx::to_safetensors([(&name, &x)]).unwrap()).unwrap();
+    assert_eq!(pt2onnx::read_arrays(&path).unwrap()["x"].to_vec(), Some(vec![1f32, 2.0]));
+    std::fs::write(&path, "no arrays").unwrap();
+    let error = pt2onnx::read_arrays(&path).unwrap_err().to_string();
+    assert!(error.contains("neither safetensors nor an archive"), "{error}");
+}
+
 /// Three inputs of `n` rows.
 fn rows(n: usize, value: f32) -> Vec<Tensor> {
     let of = |x: f32| Tensor::from_slice(vec![n, 8], &vec![x; n * 8]).unwrap();
