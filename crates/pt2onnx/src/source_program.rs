@@ -12,7 +12,7 @@ pub(crate) struct SourceProgram {
     pub program: ExportedProgram,
     pub warnings: Vec<Warning>,
     /// The same program by cases of sizes, in case this one cannot be translated.
-    pub by_cases: Option<Box<SourceProgram>>,
+    pub case_split: Option<Box<SourceProgram>>,
 }
 
 impl SourceProgram {
@@ -31,6 +31,6 @@ impl SourceProgram {
                 return Err(Error::Options(OptionError::OnlyTorchScript(option)));
             }
         }
-        Ok(Self { program, warnings: Vec::new(), by_cases: None })
+        Ok(Self { program, warnings: Vec::new(), case_split: None })
     }
 }

@@ -41,8 +41,8 @@ pub(crate) fn read(
     let types = &mut Lowerings(registry, options.default_dtype);
     let with_state = options.mutations == State::Pairs;
     let flat = flatten(archive, &options.method, given, types, with_state)?;
-    let by_cases = flat.case_split.and_then(|flat| taken(flat, options).ok());
-    Ok(SourceProgram { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
+    let case_split = flat.case_split.and_then(|flat| taken(flat, options).ok());
+    Ok(SourceProgram { case_split: case_split.map(Box::new), ..taken(flat.best, options)? })
 }
 
 /// A flattened program with the warnings about it.
@@ -62,7 +62,7 @@ fn taken(mut flat: Attempt, options: &Options) -> Result<SourceProgram, Error> {
         Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
     };
     let warnings = flat.warnings.iter().map(warning).collect();
-    Ok(SourceProgram { program: flat.program, warnings, by_cases: None })
+    Ok(SourceProgram { program: flat.program, warnings, case_split: None })
 }
 
 /// The tensors of the saved module by their paths.

@@ -153,8 +153,8 @@ impl Exporter {
             Ok(read) => read,
             Err(error) => return Err(Failed::new(error, report)),
         };
-        let by_cases = read.by_cases.take();
-        let made = convert(read, report).or_else(|failed| match by_cases {
+        let case_split = read.case_split.take();
+        let made = convert(read, report).or_else(|failed| match case_split {
             Some(read) if !matches!(failed.error, Error::Warnings(_)) => {
                 convert(*read, *failed.report)
             }
