@@ -9,7 +9,7 @@ use pt2onnx_schemas::items;
 use pt2onnx_tensor::DType;
 
 /// The default `text` of a parameter of type `ty`, which has `length` elements if it is a list of a
-/// fixed length. `None` if the text is no value of that type.
+/// fixed length. `None` if the text is not a value of that type.
 pub(crate) fn read(ty: &ParamType, length: Option<usize>, text: &str) -> Option<Argument> {
     if text == "None" {
         return ty.optional.then_some(Argument::None);
@@ -113,7 +113,7 @@ fn complex(text: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// What a string in quotes says.
+/// The contents of a string in quotes.
 fn string(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;

@@ -6,7 +6,7 @@ use std::{
     fmt,
 };
 
-/// What a lowering returns: its outputs, or why it cannot translate the node.
+/// The result of a lowering: its outputs, or why it cannot translate the node.
 pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
 
 /// An argument that does not fit its parameter.
@@ -15,7 +15,7 @@ pub type Lowered<T = pt2onnx_ir::Value> = Result<T, LowerError>;
 pub struct ArgError {
     /// The parameter's name.
     pub name: String,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -114,7 +114,7 @@ pub struct Error {
     pub signature: Vec<SignatureError>,
     /// Errors of nodes.
     pub nodes: Vec<NodeError>,
-    /// What the other nodes became.
+    /// The result for the other nodes.
     pub emitted: Emitted,
 }
 

@@ -1,5 +1,5 @@
-//! What lowerings of ATen ops are made of: their context, their arguments, rows of op tables, and
-//! the formulas that they share.
+//! The parts of lowerings of ATen ops: their context, their arguments, rows of op tables, and
+//! shared formulas and meta functions.
 //!
 //! Layer 2. `pt2onnx-aten` has PyTorch's ops, their registry, and the driver that runs lowerings
 //! over a program.
@@ -24,7 +24,7 @@ pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
 pub use param_type::ParamType;
 pub use schema::{Param, Schema, SchemaError};
 
-/// What the macros `op!` and `arguments!` need.
+/// Items that the macros `op!` and `arguments!` need.
 #[doc(hidden)]
 pub mod table {
     pub use crate::args::Claims;

@@ -21,7 +21,7 @@ pub struct AtenOp {
     pub meta: Option<&'static Row<dyn Lower>>,
 }
 
-/// What happens if a node of the op takes or gives complex tensors.
+/// Treatment of nodes that take or give complex tensors.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Complexity {
@@ -98,10 +98,13 @@ impl std::fmt::Debug for AtenOp {
 ///
 /// ```ignore
 /// op!(aten::relu, relu),
-/// op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),   // arguments that the schema does not have
-/// op!(aten::expand, expand, parts),                       // complex tensors: the lowering runs on each part
-/// op!(aten::exp, exp, complex = complex_exp),             // complex tensors: another lowering runs
-/// op!(aten::clone, copy, parts, meta = meta::same),       // types of results that PyTorch did not record
+/// // Arguments that the schema does not have.
+/// op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),
+/// // Complex tensors: the lowering runs on each part, or another lowering runs.
+/// op!(aten::flip, flip, parts),
+/// op!(aten::rms_norm, rms_norm, complex = complex_rms_norm),
+/// // Types of results that PyTorch did not record.
+/// op!(aten::dropout, dropout, meta = meta::same),
 /// op!("mylib::foo(Tensor x) -> Tensor", foo),
 /// ```
 ///
@@ -205,8 +208,8 @@ pub trait Arguments: Sized {
     fn bind(cx: &Cx, args: &mut Args) -> Lowered<Self>;
 }
 
-/// A lowering with what its row says of it. What depends on its parameters only is not compiled
-/// anew for each row.
+/// A lowering with the values of its row. Code that depends on its parameters only is compiled
+/// once.
 #[doc(hidden)]
 pub struct Row<L: ?Sized> {
     pub takes_complex: bool,
@@ -270,7 +273,7 @@ impl<T: Clone + Into<Argument> + Sync> Given for T {
     }
 }
 
-/// What a [`Function`] takes: a tuple of [`FromArg`], [`ByName`] or [`Unbound`].
+/// The parameters of a [`Function`]: a tuple of [`FromArg`], [`ByName`] or [`Unbound`].
 pub trait Parameters {
     /// Whether a parameter takes complex tensors.
     const TAKES_COMPLEX: bool;

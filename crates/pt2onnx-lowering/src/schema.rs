@@ -37,7 +37,7 @@ pub enum SchemaError {
         "`{0}` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
     )]
     Text(String),
-    /// A default is no value of its parameter's type, or one that cannot be read.
+    /// A default is not a value of its parameter's type, or cannot be read.
     #[error("the default `{default}` of the parameter `{ty} {param}` cannot be read")]
     Default {
         /// The parameter's name.
@@ -53,8 +53,8 @@ impl Schema {
     /// Parses a schema.
     ///
     /// # Errors
-    /// Returns an error if the text is not a schema, or if a default is no value of its parameter's
-    /// type.
+    /// Returns an error if the text is not a schema, or if a default is not a value of its
+    /// parameter's type.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let schema = pt2onnx_schemas::Schema::parse(text);
         let schema = schema.ok_or_else(|| SchemaError::Text(text.to_owned()))?;

@@ -351,8 +351,8 @@ impl<'a> Driver<'a> {
         outputs
     }
 
-    /// Gives an input of a body its value, and symbols in its type their places. One that is
-    /// carried can have another value in each iteration, and sizes of its own.
+    /// Binds an input of a body to its value, and the symbols in its type to their places. A
+    /// carried input can have another value and other sizes in each iteration.
     fn body_input(&mut self, name: &'a Name, value: Value, is_carried: bool) {
         match self.scope.meta(name) {
             Some(

@@ -122,7 +122,7 @@ fn name_of(library: &Model, input: Value) -> &str {
     library[input].name.as_deref().unwrap_or_default()
 }
 
-/// What in a function needs an input: an operator or an output. `None` if the input may be missing.
+/// The operator or output of a function that needs an input. `None` if the input may be missing.
 fn needs(library: &Model, value: Value) -> Option<String> {
     library[value].uses().find_map(|at| match at {
         Use::Output(..) => Some("output".to_owned()),

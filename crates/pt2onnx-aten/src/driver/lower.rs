@@ -17,7 +17,7 @@ use pt2onnx_ir::{Builder, InsertPoint, Model, schema::CANONICAL_OPSET};
 pub struct Lowering {
     /// The model, in operators of the canonical opset.
     pub model: Model,
-    /// What the user should know, such as outputs that were left out.
+    /// Warnings for the user, such as outputs that were left out.
     pub warnings: Vec<String>,
 }
 

@@ -385,8 +385,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether element types and ranks are equal and no size is known to differ. True if the value's
-    /// type is unknown.
+    /// Whether element types and ranks are equal and no size is known to differ; true if the
+    /// value's type is unknown.
     fn agrees(&self, value: Value, recorded: &Type) -> bool {
         let model = self.builder.model();
         let Some(emitted) = &model[value].ty else {
@@ -424,8 +424,7 @@ impl<'a> Driver<'a> {
         self.builder.bind_scalar(expr, value);
     }
 
-    /// Binds the results of a failed node to values of the recorded types, so that the nodes after it
-    /// can be translated.
+    /// Binds the results of a failed node to values of the recorded types, for the nodes after it.
     fn placeholders(&mut self, node: &'a Node) {
         self.partial = true;
         let _ = self.builder.take_diagnostics();
@@ -442,8 +441,9 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Whether PyTorch records a wrong shape for the output: some versions split the states of recurrent
-/// layers with static sizes, and record `[1, 1, 2, 4]` for `[1, 2, 4]`. The inferred type is used.
+/// Whether PyTorch records a wrong shape for the output: some versions split the states of
+/// recurrent layers with static sizes, and record `[1, 1, 2, 4]` for `[1, 2, 4]`. The inferred type
+/// is used then.
 fn recorded_type_mismatch(node: &Node, output: usize) -> bool {
     let op = node.target.to_string();
     output > 0 && ["aten.lstm.", "aten.gru.", "aten.rnn_"].iter().any(|name| op.starts_with(name))

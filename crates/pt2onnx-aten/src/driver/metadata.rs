@@ -30,7 +30,7 @@ const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
 const PERSISTENT: &str = "pkg.torch.export.graph_signature.InputSpec.persistent";
 const OUTPUT_KIND: &str = "pkg.torch.export.graph_signature.OutputSpec.kind";
 
-/// What a value is to the program.
+/// The role of a value in the program.
 pub(super) enum Role<'a> {
     /// An input or weight, with its name in the model.
     Input(&'a InputSpec, &'a Name),
@@ -55,7 +55,7 @@ pub(super) struct Annotator<'a> {
     depth: usize,
     /// The modules around the node before.
     stack: Stack,
-    /// What is made of stack traces, by the trace's address.
+    /// Parsed stack traces, by the trace's address.
     traces: FxHashMap<usize, Trace>,
     ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
@@ -64,7 +64,7 @@ pub(super) struct Annotator<'a> {
 /// A graph and the printer of its nodes, which is made when the first one is printed.
 pub(super) type Printing<'a> = (&'a Graph, OnceCell<Printer<'a>>);
 
-/// What a stack trace tells.
+/// A parsed stack trace.
 #[derive(Clone, Default)]
 struct Trace {
     /// The user's line.
@@ -93,7 +93,7 @@ struct Stack {
     inside: Vec<(ModuleFrame, Texts)>,
 }
 
-/// What the metadata of all nodes of a module start with.
+/// The common start of the metadata of a module's nodes.
 #[derive(Clone)]
 struct Texts {
     namespace: Arc<SharedText>,

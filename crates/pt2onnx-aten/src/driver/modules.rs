@@ -12,9 +12,9 @@ const MARKS_CALLS: (u32, u32) = (2, 6);
 
 /// Finds the call of each node.
 pub(super) struct Modules {
-    /// Whether the keys of frames tell calls of one module apart.
+    /// Whether the keys of frames differ between calls of one module.
     marked: bool,
-    /// The calls by what made them and their key. Of several calls with one key, the last.
+    /// The last call for each caller and key.
     known: FxHashMap<(Option<ModuleId>, Name), ModuleId>,
     /// The calls around the node before, and their keys.
     current: Vec<(Name, ModuleId)>,
@@ -27,8 +27,8 @@ impl Modules {
         Self { marked, known: FxHashMap::default(), current: Vec::new() }
     }
 
-    /// The innermost call that a node is part of; `None` if the program does not tell. `describe`
-    /// gives the metadata of a new call, from the frames around it and its own.
+    /// The innermost call that a node is part of; `None` if it is not known. `describe` returns the
+    /// metadata of a new call, from the frames around it and its own.
     pub(super) fn call(
         &mut self,
         model: &mut Model,

@@ -1,4 +1,4 @@
-//! Ops that are kept: they become nodes of a domain of their own, for runtimes that support them.
+//! Ops that are kept: they become nodes of a custom domain, for runtimes that support them.
 
 use super::{lower_graph::Driver, types::onnx_type};
 use crate::{ArgError, Cx, FromArg, LowerError, Lowered, args::brief, cx::Outputs};
@@ -68,7 +68,7 @@ pub(super) fn pass_argument(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
 }
 
 impl<'a> Driver<'a> {
-    /// Emits the node as a node of its own domain.
+    /// Emits the node as a node of the op's domain.
     pub(super) fn opaque_node(&self, node: &'a Node) -> Lowered<Outputs> {
         let op = &node.target;
         if self.aten_nodes && &*op.namespace == "aten" {

@@ -26,9 +26,9 @@ serde_plain::derive_fromstr_from_deserialize!(Detail);
 /// their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// What to do with values that the program writes into buffers, parameters and inputs.
+    /// Treatment of values that the program writes into buffers, parameters and inputs.
     pub state: State,
-    /// What to do with ops that have no translation.
+    /// Treatment of ops that have no translation.
     pub operators: Operators,
     /// Whether ATen ops that are kept become nodes `ATen`, with the name of the op in an attribute.
     pub aten_nodes: bool,
@@ -70,7 +70,7 @@ impl From<State> for Options<'_> {
     }
 }
 
-/// What to do with the final values of buffers, parameters and inputs that a program writes into.
+/// Treatment of the final values of buffers, parameters and inputs that a program writes into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -91,8 +91,8 @@ pub enum State {
 serde_plain::derive_display_from_serialize!(State);
 serde_plain::derive_fromstr_from_deserialize!(State);
 
-/// Which ops are kept: they become nodes of a domain of their own. PyTorch's older exporter calls
-/// this `operator_export_type`.
+/// Ops that are kept: they become nodes of a custom domain. PyTorch's older exporter calls this
+/// `operator_export_type`.
 ///
 /// Such a node has the name of the op, and its namespace as domain: `mylib` for `mylib::foo`, but
 /// `org.pytorch.aten` for `aten` ops. Its inputs are the op's tensors, and the numbers that are

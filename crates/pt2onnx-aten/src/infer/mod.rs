@@ -13,7 +13,7 @@ use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
-/// What is known of the values that a node reads.
+/// Facts about the values that a node reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// Their types by name.

@@ -223,7 +223,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Runs the lowering for real tensors. What it gives is complex as its operands are.
+    /// Runs the lowering for real tensors; the results are complex.
     fn by_parts(
         &self,
         op: &'static AtenOp,
@@ -331,7 +331,7 @@ fn tensor_type(ty: Option<Type>) -> Lowered<(DType, Vec<Expr>)> {
     }
 }
 
-/// A tensor of which only element type and sizes are known.
+/// A tensor with this element type and these sizes.
 fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
     TensorMeta {
         dtype,
@@ -352,7 +352,7 @@ struct Named<'a, 'b> {
     symbol: &'a mut NewSymbol<'b>,
     /// The program's symbol of each one that the translation made.
     new: FxHashMap<Symbol, Expr>,
-    /// Whether dimensions of which inference knows nothing count as sizes that come from the data.
+    /// Whether unknown dimensions count as sizes that depend on data.
     takes_unknown: bool,
 }
 
@@ -369,12 +369,11 @@ impl<'a, 'b> Named<'a, 'b> {
         let constraints = self.facts.constraints;
         let (dtype, sizes) = tensor_type(ty)?;
         for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !self.operands.contains(s)) {
-            // What is known of sizes may bring in others of the program.
+            // Facts about sizes may bring in other symbols of the program.
             if constraints.ranges().any(|(known, _)| *known == s) {
                 continue;
             }
-            // What is too large an expression is read from the result, as sizes are that depend on
-            // data.
+            // Too large expressions are read from the result, like sizes that depend on data.
             let unknown = self.takes_unknown && is_unknown_symbol(&s);
             if !unknown && !is_fresh(&s) && !Expr::is_opaque(&s) {
                 return Err(LowerError::unsupported("its sizes are not known"));

@@ -98,7 +98,7 @@ pub(super) fn symbols(graph: &Graph, facts: &Facts) -> BTreeSet<Symbol> {
     found
 }
 
-/// Binds each symbol to an input of its own.
+/// Binds each symbol to a separate input.
 fn bind_symbols(builder: &Builder, symbols: &BTreeSet<Symbol>) {
     for symbol in symbols {
         let dtype = if Expr::symbol(symbol).is_integer() { DType::I64 } else { DType::F64 };

@@ -59,8 +59,8 @@ impl Registry {
     }
 
     /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables
-    /// and those that were registered, as they were given. Of a lowering that was registered
-    /// without a schema it is only the name (`mylib::foo.Tensor`).
+    /// and those that were registered, as they were given. A lowering that was registered without a
+    /// schema has only the name (`mylib::foo.Tensor`).
     pub fn schemas(&self, op: &str) -> Vec<String> {
         let of_op = |name: &str| name.split('.').next() == Some(op);
         let rows = self.ops.0.iter().filter(|(name, _)| of_op(name));

@@ -86,7 +86,7 @@ impl Registry {
         all
     }
 
-    /// The translation registered last for an op; `complex` tells whether the node has complex
+    /// The translation registered last for an op; `complex` returns whether the node has complex
     /// tensors.
     pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
         let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());

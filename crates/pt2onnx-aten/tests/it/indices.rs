@@ -1,4 +1,4 @@
-//! What the lowerings of indices, ranges and writes emit, as text. Symbols are at least 2.
+//! Nodes that the lowerings of indices, ranges and writes emit, as text. Symbols are at least 2.
 
 use insta::assert_snapshot;
 use pt2onnx_aten::lower;

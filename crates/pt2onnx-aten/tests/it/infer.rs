@@ -44,8 +44,7 @@ impl Oracle {
     fn program(&mut self, title: &str, program: &ExportedProgram) {
         let mut program = program.clone();
         program.assume_guards();
-        // PyTorch's records hold for sizes of 2 and more, as it makes programs of their own for
-        // others.
+        // PyTorch's records hold for sizes of 2 and more, as it makes separate programs for others.
         let symbols = program.graph.values.values().flat_map(|meta| match meta {
             ValueMeta::Tensor(meta) => meta.sizes.iter().flat_map(Expr::symbols).collect(),
             _ => Vec::new(),

@@ -12,8 +12,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
-/// What is told of the nodes of a program, a line for each. The types that the text gives the
-/// results are not looked at.
+/// The inferred results of the nodes of a program, a line for each. The types of results in the
+/// text are ignored.
 fn told(program: &str) -> String {
     told_by(program, DType::F32)
 }

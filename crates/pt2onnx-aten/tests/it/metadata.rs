@@ -1,4 +1,4 @@
-//! What nodes of the model tell of the program: stack traces, and calls of modules.
+//! Metadata of nodes: stack traces, and calls of modules.
 
 use pt2onnx_aten::{Options, Registry, lower};
 use pt2onnx_fx::{
@@ -64,8 +64,8 @@ fn long_source_lines_are_cut() {
     assert_eq!(trace(&source(&long, 160, ""), true), source(&stripped, 156, "..."));
 }
 
-/// The paths of the calls that nodes with these stacks belong to, with numbers that tell calls
-/// apart.
+/// The paths of the calls that nodes with these stacks belong to, with numbers that distinguish
+/// calls.
 fn calls(version: &str, stacks: &[&[&str]]) -> String {
     let frame = |key: &&str| ModuleFrame {
         key: (*key).into(),

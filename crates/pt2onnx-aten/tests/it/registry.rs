@@ -40,9 +40,9 @@ fn parameters_fit_the_schemas() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the tensors of ops that run on each part of complex numbers are called. Beside a complex
-/// tensor, a real one has an imaginary part of 0, but not one that says where: a new name here
-/// belongs to `PLACES` (pt2onnx-lowering, `args/bind.rs`) if it does.
+/// Names of the tensors of ops that run on each part of complex numbers. Beside a complex tensor, a
+/// real one has an imaginary part of 0, but not one that says where: a new name here belongs to
+/// `PLACES` (pt2onnx-lowering, `args/bind.rs`) if it does.
 #[test]
 fn tensors_of_ops_by_parts() {
     let by_parts = tables().flatten().filter(|op| matches!(op.complexity, Complexity::ByParts));
@@ -178,7 +178,7 @@ fn threads_share_a_registry() {
         let threads = [(); 4].map(|()| scope.spawn(all));
         threads.map(|thread| thread.join().unwrap())
     });
-    // One thread with a registry of its own gives the same.
+    // One thread with a separate registry gives the same.
     let mut alone = Registry::default();
     alone.register("mylib::twice(Tensor x) -> Tensor", twice).unwrap();
     let expected = calls.map(|call| translated_by(&alone, call));

@@ -18,11 +18,11 @@ pub struct GivenArg {
     pub name: String,
     /// Whether the call gives the name.
     pub by_name: bool,
-    /// What is given.
+    /// The argument.
     pub value: Given,
 }
 
-/// What an argument can be.
+/// The kinds of arguments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Given {

@@ -20,13 +20,13 @@ pub enum Mode {
     Complex,
 }
 
-/// Remembers of which parts real/imaginary pairs were made, so that no operators are needed to take
-/// them apart again.
+/// Remembers the parts of real/imaginary pairs, so that no operators are needed to split them
+/// again.
 #[derive(Default)]
 pub struct Parts(RefCell<FxHashMap<Value, [Value; 2]>>);
 
 impl Parts {
-    /// The parts of which `pairs` was made.
+    /// The parts of `pairs`, if it was made from them.
     pub fn of(&self, pairs: Value) -> Option<[Value; 2]> {
         self.0.borrow().get(&pairs).copied()
     }

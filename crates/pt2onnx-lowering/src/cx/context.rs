@@ -35,7 +35,7 @@ pub struct Numbers {
 /// How a lowering is called.
 #[derive(Clone, Copy, Default)]
 pub struct Call<'c, 'a> {
-    /// What PyTorch recorded of the outputs.
+    /// PyTorch's records of the outputs.
     pub outputs: &'c [Recorded<'a>],
     /// How it gets complex arguments.
     pub mode: Mode,
@@ -85,7 +85,7 @@ impl<'c, 'a> Cx<'c, 'a> {
         Self { call: Call { mode, ..self.call }, ..*self }
     }
 
-    /// The parts of which real/imaginary pairs were made.
+    /// The parts of real/imaginary pairs.
     pub fn known_parts(&self) -> &'c Parts {
         self.parts
     }
@@ -95,7 +95,7 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.scope.value(name)
     }
 
-    /// What PyTorch recorded for an FX value.
+    /// PyTorch's record of an FX value.
     pub fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
         self.scope.meta(name)
     }
@@ -110,15 +110,15 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.scope.is_complex(name)
     }
 
-    /// What PyTorch recorded for output `i` of the node. `None` if it is not a tensor, or nothing
-    /// uses it.
+    /// PyTorch's record of output `i` of the node. `None` if it is not a tensor, or nothing uses
+    /// it.
     pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
         let (name, meta) = self.call.outputs.get(i)?;
         name.iter().for_each(|name| self.scope.ask(name));
         *meta
     }
 
-    /// What PyTorch recorded for the first output, for lowerings that can do without.
+    /// PyTorch's record of the first output, for lowerings that can do without.
     pub(super) fn default_meta(&self) -> Option<&'a TensorMeta> {
         self.call.outputs.first().and_then(|(_, meta)| *meta)
     }

@@ -5,7 +5,7 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use std::cell::{Cell, OnceCell};
 
-/// A graph while it is translated. The body of a higher-order op has a scope of its own, because it
+/// A graph while it is translated. The body of a higher-order op has a separate scope, because it
 /// cannot use names of the graph around it.
 pub struct Scope<'a> {
     graph: &'a Graph,
@@ -21,7 +21,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The scope of a graph of which nothing is translated yet.
+    /// The scope of a graph before its first node.
     pub fn of(graph: &'a Graph) -> Self {
         Self {
             graph,
@@ -48,7 +48,7 @@ impl<'a> Scope<'a> {
         self.values.insert(name, value);
     }
 
-    /// What PyTorch recorded for an FX value.
+    /// PyTorch's record of an FX value.
     pub fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
         self.graph.values.get(name)
     }

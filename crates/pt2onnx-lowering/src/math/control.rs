@@ -42,8 +42,8 @@ pub fn any(cx: &Cx, x: Value) -> Value {
 
 /// Runs `step` on the state and each slice of `inputs` along `axis`, by `Scan`, and returns the
 /// states after each step, stacked along `axis`. The state begins as `initial` and has the shape of
-/// the first input's slices. Of inputs with fewer dimensions, which must be vectors, a slice is one
-/// number.
+/// the first input's slices. Inputs with fewer dimensions must be vectors; their slices are
+/// numbers.
 pub fn scan(
     cx: &Cx,
     axis: usize,
@@ -115,7 +115,7 @@ fn scan_slices(
     let body = cx.region(&types, |values| {
         let (states, slices) = values.split_at(n);
         let next = step(states, slices);
-        // A region's outputs are values of their own.
+        // A region's outputs are distinct values.
         let copies: Vec<Value> = next.iter().map(|&v| cx.identity(v)).collect();
         next.into_iter().chain(copies).collect()
     });

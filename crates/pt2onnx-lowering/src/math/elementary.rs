@@ -50,8 +50,8 @@ pub fn log_of(cx: &Cx, x: Value) -> Value {
 }
 
 /// The sigmoid `x` by its formula in float32, as PyTorch computes it, rounded to the type of `x`;
-/// `None` if `x` is no such value, or float64. It may have been cast to float32. What runtimes
-/// compute for `Sigmoid` may have another last digit, which is the first of `1 - x` near 1.
+/// `None` if `x` is not a sigmoid, or float64. It may have been cast to float32. `Sigmoid` of
+/// runtimes may have another last digit, which is the first of `1 - x` near 1.
 pub fn exact_sigmoid(cx: &Cx, x: Value) -> Option<Value> {
     let x = cx.argument_of("Cast", x).filter(|_| cx.dtype(x) == DType::F32).unwrap_or(x);
     let logit = cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) != DType::F64)?;
@@ -128,7 +128,7 @@ pub fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> L
     };
     let number = exponent.to_f64();
     if dtype.is_float() {
-        // Of float16, PyTorch computes the power itself, which differs from the root for -inf and
+        // PyTorch computes the power itself in float16, which differs from the root for -inf and
         // -0.
         let plain = dtype == DType::F16 && cx.propagates_nan(base);
         return Ok(match number {

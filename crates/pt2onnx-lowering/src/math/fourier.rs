@@ -47,7 +47,7 @@ pub fn of_short_frames(cx: &Cx, x: Complex, onesided: bool) -> Value {
     signal.by(cx, axis, &Weights::of_complex(n, to, false)).value
 }
 
-/// Transforms of up to this length are sums of their own if NaN and infinities matter.
+/// Transforms of up to this length are separate sums if NaN and infinities matter.
 pub const FEW: i64 = 12;
 
 /// The factors of the elements of a signal.

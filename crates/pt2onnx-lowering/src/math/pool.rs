@@ -23,12 +23,12 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the
-    /// sizes `to`. PyTorch leaves out a last window that starts in the padding, which some opsets
-    /// of ONNX count: where its size is known, such a dimension gets less padding at the end. If
-    /// elements lie behind its last window, the other dimensions get more instead of `ceil_mode`.
-    /// If the padding is `counted`, or the size of another dimension is not known, these elements
-    /// are left out.
+    /// The padding of ONNX's operators for windows over dimensions of the sizes `from` that give
+    /// the sizes `to`. PyTorch leaves out a last window that starts in the padding, which some
+    /// opsets of ONNX count: where its size is known, such a dimension gets less padding at the
+    /// end. If elements lie behind its last window, the other dimensions get more instead of
+    /// `ceil_mode`. If the padding is `counted`, or the size of another dimension is not known,
+    /// these elements are left out.
     pub fn padding(&self, from: &[Expr], to: &[Expr], counted: bool) -> Padding {
         let mut end = self.padding.clone();
         let mut unread = vec![0; end.len()];

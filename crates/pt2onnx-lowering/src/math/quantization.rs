@@ -29,8 +29,8 @@ impl Mapping {
         Ok((along(self.scale)?, along(self.zero_point)?))
     }
 
-    /// What `x` becomes before it is clamped: `round(x / scale) + zero_point`. A zero point of
-    /// floats is added before the sum is rounded.
+    /// `x` before it is clamped: `round(x / scale) + zero_point`. A zero point of floats is added
+    /// before the sum is rounded.
     fn unbounded(&self, cx: &Cx, x: Value) -> Lowered {
         let (scale, zero_point) = self.broadcast(cx, x)?;
         let wide = |v| cx.cast(v, cx.dtype(x));

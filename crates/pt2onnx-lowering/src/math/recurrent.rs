@@ -95,7 +95,7 @@ pub struct Network {
 pub struct Lengths {
     /// int32, `(batch)`.
     pub lengths: Value,
-    /// Whether a step is no padding: bool, `(time, batch)`.
+    /// Whether a step is not padding: bool, `(time, batch)`.
     pub mask: Value,
 }
 
@@ -236,7 +236,7 @@ pub fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
 
 /// [`one_layer`] of an LSTM whose hidden state is multiplied by one more weight after each step,
 /// which ONNX's `LSTM` does not have: a `Scan` for each direction. In steps that are padding,
-/// states stay as they are and results are 0.
+/// states stay unchanged and results are 0.
 fn projected(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     let &[h, c] = layer.start else {
         return Err(LowerError::unsupported("only the hidden state of an LSTM can be projected"));

@@ -144,8 +144,8 @@ pub fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value {
     cx.unsqueeze(vector, &axes)
 }
 
-/// Whether all elements of `x` along `axis`, which is kept, are `-inf`. That is not whether the
-/// largest one is: ONNX Runtime's `ReduceMax` may overlook NaN.
+/// Whether all elements of `x` along `axis`, which is kept, are `-inf`. The largest one does not
+/// decide this: ONNX Runtime's `ReduceMax` may overlook NaN.
 pub fn all_hidden(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.reduce(Reduction::Min, cx.equal(x, f64::NEG_INFINITY), &[axis], true)
 }

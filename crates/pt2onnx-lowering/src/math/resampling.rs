@@ -86,8 +86,8 @@ pub struct Smooth {
 }
 
 impl Smooth {
-    /// Each dimension resampled by a product with a matrix of weights, the last dimension first. Of
-    /// bytes, as PyTorch's kernel of two dimensions has it: the weights are whole multiples of a
+    /// Each dimension resampled by a product with a matrix of weights, the last dimension first.
+    /// For bytes, as in PyTorch's kernel of two dimensions, the weights are whole multiples of a
     /// power of 2, and each dimension is rounded.
     pub fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered {
         let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));

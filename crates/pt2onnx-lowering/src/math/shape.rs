@@ -14,7 +14,7 @@ pub fn to_recorded(cx: &Cx, x: Value) -> Lowered {
 }
 
 /// `x` with its type set to the recorded sizes, where inference cannot see them. Returns an error
-/// if the first output is no tensor.
+/// if the first output is not a tensor.
 pub fn set_recorded(cx: &Cx, x: Value) -> Lowered {
     cx.set_type(x, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(x)

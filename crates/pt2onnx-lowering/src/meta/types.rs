@@ -37,7 +37,7 @@ pub fn fresh(cx: &Cx) -> Expr {
     Expr::symbol(&format!("{FRESH}{}", cx.unknown_dim()))
 }
 
-/// What symbols of such sizes begin with; no symbol of PyTorch has a space.
+/// The prefix of symbols of such sizes; no symbol of PyTorch has a space.
 const FRESH: &str = "fresh ";
 
 /// Whether a symbol is a size of [`fresh`].

@@ -220,7 +220,7 @@ fn linspace(
     Ok(spaced(cx, low, high, &steps, dtype))
 }
 
-/// Two numbers of the program's text. Of complex ones, the parts are translated apart.
+/// Two numbers of the program's text; the parts of complex ones are translated separately.
 fn both(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar) -> Option<(f64, f64)> {
     match (a, b) {
         (TensorOrScalar::Scalar(a), TensorOrScalar::Scalar(b)) if cx.mode() == Mode::Real => {

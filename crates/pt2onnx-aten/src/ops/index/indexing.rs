@@ -111,8 +111,7 @@ fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
     Ok(order.indices_to_place(cx, result, rank))
 }
 
-/// One `Gather` for each index, if each has dimensions of its own (`x[i[:, None], j]`), else
-/// `None`.
+/// One `Gather` for each index, if they share no dimension (`x[i[:, None], j]`), else `None`.
 fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     let one = Expr::int(1);
     let rank = by_axis.iter().map(|(_, v)| cx.rank(*v)).max()?;

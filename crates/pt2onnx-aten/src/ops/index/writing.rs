@@ -83,7 +83,7 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     let size = cx.dim(x, axis as i64);
     let stepped = step != Expr::int(1);
     if !(counts(cx, start.as_ref()) && counts(cx, end.as_ref())) {
-        // `Slice` tells from which end the bounds count when the model runs.
+        // `Slice` decides at run time from which end the bounds count.
         let bound = |e: Option<Expr>, open: i64| cx.sizes(&[e.unwrap_or(Expr::int(open))]);
         let (start, end, step) = (bound(start, 0), bound(end, i64::MAX), cx.sizes(&[step]));
         let all = counted(cx, &Expr::ZERO, &size, 1);

@@ -272,8 +272,7 @@ fn meta_einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
 }
 
 /// Whether two tensors are multiplied as matrices along all letters that are summed: each has them
-/// once, in the same size. What only one of them has, or has in another size than 1, is summed
-/// before.
+/// once, in the same size. Other letters are summed before.
 fn meta_sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> bool {
     let (Some((left, right)), [x, y]) = (terms.split_once(','), tensors) else { return false };
     if cx.dtype(*x) != cx.dtype(*y) || terms.contains('.') {

@@ -195,7 +195,8 @@ fn squared_residuals(
 }
 
 /// The condition number: of order 2 the ratio of the largest to the smallest singular value, of
-/// order -2 its inverse, of orders 1, -1, inf and -inf `|A| |A^-1|`. Of no elements, 0.
+/// order -2 its inverse, of orders 1, -1, inf and -inf `|A| |A^-1|`. It is 0 if there are no
+/// elements.
 fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));

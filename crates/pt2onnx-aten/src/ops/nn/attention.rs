@@ -196,7 +196,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         _ if let Some(allowed) = added => {
             cx.mul(softmax(scores), cx.cast(allowed, cx.dtype(scores)))
         }
-        // Masked keys get weight 0. That also replaces the NaN of rows whose keys are all masked.
+        // Masked keys get weight 0, also in rows whose keys are all masked, which have NaN.
         (Some(allowed), Some(_)) => cx.select(allowed, softmax(scores), 0.0),
         (_, None) if fused && dropout_p == 0.0 && ignores_nan(cx, q, scores, v) => {
             let seen = cx.greater(scores, f64::NEG_INFINITY);

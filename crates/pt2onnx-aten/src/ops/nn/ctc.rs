@@ -2,8 +2,8 @@
 //! all ways to place it in time.
 //!
 //! The algorithm is that of A. Graves et al., Connectionist Temporal Classification, 2006: a blank
-//! stands before, between and after the labels, and each step of time keeps the place, goes on by
-//! one, or goes on by two between labels that differ.
+//! stands before, between and after the labels, and each time step keeps the place, or advances by
+//! one, or by two between labels that differ.
 
 use crate::math::arcs::log_add_exp;
 use crate::math::reduce::reduced;
@@ -129,7 +129,7 @@ fn alphas(cx: &Cx, logs: Value, places: Value, steps: Value) -> Value {
     let index = cx.unsqueeze(places, &[0]);
     let index = cx.expand(index, &[time.clone(), batch.clone(), width.clone()]);
     let scores = gather_elements(cx, logs, index, 2);
-    // What it costs to go on by two. Blanks do not differ.
+    // The cost of an advance by two. Blanks do not differ.
     let before = cx.slice(places, 1, &Expr::int(0), &(&width - 2), 1);
     let label = cx.slice(places, 1, &Expr::int(2), &width, 1);
     let price = cx.select(cx.equal(label, before), cx.scalar(NEVER, dtype), cx.scalar(0, dtype));

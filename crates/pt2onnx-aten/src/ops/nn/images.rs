@@ -155,8 +155,8 @@ arguments! {
     }
 }
 
-/// The image of that size of which `input` holds the windows as columns: `Col2Im`. Elements that
-/// fall on one pixel are added up.
+/// The image of that size whose windows are the columns of `input`: `Col2Im`. Elements that fall on
+/// one pixel are added up.
 fn col2im(cx: &Cx, args: Col2ImArgs) -> Lowered {
     let Col2ImArgs { input: x, output_size, .. } = args;
     let [kernel, dilation, padding, stride] =

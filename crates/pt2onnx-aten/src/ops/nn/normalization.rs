@@ -197,8 +197,8 @@ fn batch_norm_with_update(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     with_statistics(cx, &args, 4)
 }
 
-/// The first `first` outputs of [`native_batch_norm`], then running mean and unbiased variance after
-/// the update `running + momentum * (batch - running)`.
+/// The first `first` outputs of [`native_batch_norm`], then running mean and unbiased variance
+/// after the update: `running + momentum * (batch - running)`.
 fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outputs> {
     let norm = batch_norm(cx, args)?;
     let mut outputs = saved(cx, &norm, args.eps);

@@ -13,7 +13,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of [`observe_and_quantize`]. What is running, `scale` and `zero_point` have one
+    /// Arguments of [`observe_and_quantize`]. The running range, `scale` and `zero_point` have one
     /// element, or one for each along `ch_axis` if `per_row_fake_quant`.
     struct ObserverArgs {
         input: Value,

@@ -46,7 +46,7 @@ arguments! {
     }
 }
 
-/// A convolution that reads each element at an offset of its own: `DeformConv`.
+/// A convolution with an offset for each element: `DeformConv`.
 fn deform_conv(cx: &Cx, args: DeformConvArgs) -> Lowered {
     let options = attrs::DeformConv {
         strides: Some(vec![args.stride_h, args.stride_w]),
@@ -121,7 +121,7 @@ fn roi_pool(
     Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
 }
 
-/// [`roi_align`] where each bin has channels of its own: the channels of the bin are gathered.
+/// [`roi_align`] where each bin has separate channels, which are gathered.
 fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     let (x, height, width) = (args.input, args.pooled_height, args.pooled_width);
     let pooled = roi_align(cx, args)?;
@@ -138,7 +138,7 @@ fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     Ok(cx.reshape(taken, &sizes).into())
 }
 
-/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums
+/// The mean of the pixels of each bin of each region, where each bin has separate channels. Sums
 /// are products with 0-1 matrices, which are 1 where a row or column is in the bin.
 fn ps_roi_pool(
     cx: &Cx,
@@ -209,7 +209,7 @@ fn meta_regions(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
     Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
 }
 
-/// Each part of a region has channels of its own.
+/// Each part of a region has separate channels.
 fn meta_regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
     let parts = &args.pooled_height * &args.pooled_width;
     let channels = cx.constraints().simplify(&cx.dim(args.input, 1).floor_div(&parts));

@@ -32,8 +32,8 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 /// The next float after `a` towards `b`. It is `a` plus or minus 5/8 of `epsilon |a|` (or the
-/// smallest number, if that is larger). That is more than half the distance to the next float, and
-/// less than half the distance from there to the one after, also next to powers of two. So the sum
+/// smallest number, if that is larger): more than half the distance to the next float, and less
+/// than half the distance from there to the one after, also next to powers of two. So the sum
 /// rounds to the next float.
 fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     let (a, b) = cx.promote(a, b);
@@ -53,7 +53,7 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.cast(cx.select(cx.less(x, y), above, next), dtype))
 }
 
-/// `x * 2^n`. Of a float `x`, an integer `n` counts as int32, and no power of 2 overflows or
+/// `x * 2^n`. For a float `x`, an integer `n` counts as int32, and no power of 2 overflows or
 /// vanishes where the result does not: the powers are float64, and those of a float64 `x` three
 /// factors. Otherwise, it is a product with the power in the float type.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {

@@ -38,7 +38,7 @@ fn ndtr(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| ndtr_of(cx, x)))
 }
 
-/// `e^(x^2) erfc(x)`. Of negative `x` it is `2 e^(x^2) - erfcx(-x)`.
+/// `e^(x^2) erfc(x)`; for negative `x`, `2 e^(x^2) - erfcx(-x)`.
 fn erfcx(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| {
         let tail = erfcx_positive(cx, cx.abs(x));

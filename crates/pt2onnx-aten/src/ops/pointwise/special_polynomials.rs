@@ -176,8 +176,8 @@ fn orthogonal(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) ->
     wide2(cx, x, n, |x, n| of_degree(cx, x, n, family))
 }
 
-/// The polynomial of degree `n` truncated to an integer; 0 of negative ones. The loop goes on to
-/// the highest degree, elements of lower ones stay as they are.
+/// The polynomial of degree `n` truncated to an integer; 0 for negative ones. The loop runs to the
+/// highest degree and keeps elements of lower degrees.
 fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
     let dtype = cx.dtype(x);
     let shape = cx.broadcast_shapes(&cx.shape(x), &cx.shape(n));

@@ -260,7 +260,7 @@ fn sgn(cx: &Cx, x: Complex) -> Lowered {
     }
 }
 
-/// `f(x)` for floats. Integers stay as they are.
+/// `f(x)` for floats, `x` for integers.
 fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(x) } else { x })
 }

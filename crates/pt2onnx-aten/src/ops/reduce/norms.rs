@@ -1,4 +1,4 @@
-//! Norms and distances. Of complex numbers, those of their absolute values.
+//! Norms and distances. Complex numbers count with their absolute values.
 
 use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
 use crate::math::matrix::svd::singular_values;
@@ -72,7 +72,7 @@ impl FromArg for Order {
     }
 }
 
-/// `|x|` of complex numbers. Real ones stay as they are: no norm depends on the sign.
+/// `|x|` of complex numbers; `x` itself if it is real, because no norm depends on the sign.
 fn magnitudes(cx: &Cx, x: Complex) -> Value {
     match x.im {
         Some(_) => x.abs(cx),

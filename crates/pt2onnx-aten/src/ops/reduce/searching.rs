@@ -188,7 +188,7 @@ fn run_starts(cx: &Cx, sorted: Value, n: &Expr) -> Value {
     cx.or(differ, cx.equal(places, 0))
 }
 
-/// [`unique`] of floats, of which each NaN is another element: the first of each run in sorted
+/// [`unique`] of floats, where each NaN is a separate element: the first of each run in sorted
 /// order.
 fn unique_floats(cx: &Cx, x: Value) -> UniqueOutputs {
     let elements = flat(cx, x);

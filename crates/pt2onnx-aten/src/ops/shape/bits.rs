@@ -16,8 +16,8 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     bits_as(cx, x, dtype, &cx.out_shape()?)
 }
 
-/// The same bits as elements of `dtype`, of which there are `sizes`. Elements of another width are
-/// parts of one element, the low bits first, or made of several.
+/// The same bits as elements of `dtype` in the shape `sizes`. Elements of another width are parts
+/// of one element, the low bits first, or made of several.
 fn bits_as(cx: &Cx, x: Value, dtype: DType, sizes: &[Expr]) -> Lowered {
     let from = cx.dtype(x);
     let (wide, narrow) = (from.bits().max(dtype.bits()), from.bits().min(dtype.bits()));

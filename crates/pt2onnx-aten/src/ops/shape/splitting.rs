@@ -190,7 +190,7 @@ fn meta_of_sizes(cx: &Cx, x: Value, sizes: Vec<Expr>, dim: i64) -> Lowered<Vec<V
     meta_parts(cx, x, cx.axis(x, dim)?, sizes)
 }
 
-/// The first parts have one element more, if the size is no multiple.
+/// The first parts have one element more, if the size is not divisible.
 fn meta_in_sections(cx: &Cx, args: Sections) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(args.input), args.dim)?;
     let total = cx.dim(args.input, axis as i64);

@@ -146,7 +146,7 @@ fn transpose(cx: &Cx, x: Value, a: i64, b: i64) -> Lowered {
     })
 }
 
-/// The transpose of a matrix; vectors and 0-d tensors are returned as they are.
+/// The transpose of a matrix; vectors and 0-d tensors are returned unchanged.
 fn t(cx: &Cx, x: Value) -> Lowered {
     Ok(if cx.rank(x) == 2 { cx.transpose(x, &[1, 0]) } else { x })
 }
@@ -157,7 +157,7 @@ fn reverse(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.transpose(x, &perm))
 }
 
-/// The last two dimensions exchanged; tensors with fewer are returned as they are.
+/// The last two dimensions exchanged; tensors with fewer are returned unchanged.
 fn swap_last(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.rank(x) {
         0 | 1 => x,

@@ -9,8 +9,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// L of `A = L L^H`, from the lower triangle of `a`, one column a step; and for each step whether
-/// its pivot was not positive. With `stop`, the columns from the first such pivot on stay as they
-/// are in `a`, as LAPACK leaves them.
+/// its pivot was not positive. With `stop`, the columns from the first such pivot on are those of
+/// `a`, as in LAPACK.
 fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);

@@ -34,8 +34,8 @@ pub fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DType) -> 
 
 /// The cosine c and the sine s of the rotations that make `product` 0. `own` and `other` are the
 /// squared lengths or the diagonal elements of each column and of its partner, `product` is their
-/// scalar product or off-diagonal element. Of complex numbers, s has the direction of the conjugate
-/// product.
+/// scalar product or off-diagonal element. For complex numbers, s has the direction of the
+/// conjugate product.
 pub fn rotation(
     cx: &Cx,
     own: Value,

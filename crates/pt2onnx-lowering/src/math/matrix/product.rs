@@ -5,8 +5,8 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 
-/// The product along the last dimension: `ReduceProd` of real numbers. Of complex ones,
-/// [`by_halves`], or one after the other by a `Loop` if their count is not known.
+/// The product along the last dimension: `ReduceProd` of real numbers; for complex ones
+/// [`by_halves`], or a `Loop` if their count is not known.
 pub fn product(cx: &Cx, x: Complex) -> Complex {
     let last = cx.rank(x.re) - 1;
     let count = cx.dim(x.re, -1);
