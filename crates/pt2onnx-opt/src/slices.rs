@@ -1,10 +1,10 @@
 //! Infers the sizes of slices with computed ends.
 
-use crate::{analysis, eval, sizes::lowest};
+use crate::{analysis, eval};
 use pt2onnx_ir::{
     Builder, Model, Node, NodeId, TensorType, Traits, Type, Value, is_unknown_symbol,
 };
-use pt2onnx_symbolic::{Expr, Symbol};
+use pt2onnx_symbolic::{Expr, Symbol, lowest};
 use rustc_hash::FxHashMap;
 
 /// For unknown sizes of slices from the start: where they end. Such a size is the smaller one of

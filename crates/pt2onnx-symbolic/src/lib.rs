@@ -43,6 +43,7 @@
 // - proof: proofs from known facts
 // - simplify: simplification by proofs
 // - sizes: axes and sizes of tensors
+// - tensor: sizes and elements of tensors
 // - text: reading texts; uses no other file
 mod apply;
 mod arithmetic;
@@ -59,6 +60,7 @@ mod proof;
 mod range;
 mod simplify;
 mod sizes;
+mod tensor;
 pub mod text;
 
 pub use constraints::Constraints;
@@ -68,3 +70,4 @@ pub use parse::{MAX_NESTING, MAX_TEXT, ParseError};
 pub use poly::MAX_TERMS;
 pub use range::Range;
 pub use sizes::{axis, is_possible};
+pub use tensor::{SymTensor, equal, less, lowest, quotient, remainder};

@@ -28,7 +28,7 @@ use crate::{
     types::{Shape, Type},
     value::Def,
 };
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_symbolic::{Constraints, Expr, SymTensor};
 use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
 use rustc_hash::FxHashMap;
 use scopes::Sizes;
@@ -330,6 +330,12 @@ impl<'m> Builder<'m> {
     pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
         let s = self.state.borrow();
         s.contents.of(s.model, value)
+    }
+
+    /// The sizes of a tensor and, if it is a short vector or scalar of integers, its elements.
+    pub fn sym_tensor(&self, value: Value) -> SymTensor {
+        let shape = self.known_shape(value);
+        shape.map_or(SymTensor::Unknown, |shape| SymTensor::new(shape, self.contents(value)))
     }
 
     /// Sets the known elements of an integer vector or scalar.

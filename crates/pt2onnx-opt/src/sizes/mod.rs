@@ -1,7 +1,6 @@
 //! Sizes as values: which integers nodes compute from sizes, and models that say them in fewer
 //! nodes.
 
-mod bounds;
 mod contents;
 mod materialize_sizes;
 mod size_origins;
@@ -10,7 +9,6 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashMap;
 
-pub(crate) use bounds::lowest;
 pub(crate) use contents::contents;
 pub(crate) use materialize_sizes::spell_out;
 
