@@ -60,12 +60,10 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
             1 => stored.codes,
             _ => *columns.get_or_insert_with(|| transposed(cx, &weight, axes, stored)),
         };
-        match cx.edit.model[node].is("Transpose") {
-            true => {
-                for_each_user(cx, node, |cx, user| multiply(cx, user, Stored { codes, ..stored }))
-            }
-            false if index == 1 => multiply(cx, node, Stored { codes, ..stored }),
-            false => {}
+        if cx.edit.model[node].is("Transpose") {
+            for_each_user(cx, node, |cx, user| multiply(cx, user, Stored { codes, ..stored }));
+        } else if index == 1 {
+            multiply(cx, node, Stored { codes, ..stored });
         }
     }
     Ok(())

@@ -194,13 +194,14 @@ pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Err
     let only_weights =
         options.precision == Precision::Keep && options.quantize != Some(Quantize::StaticInt8);
     for pattern in options.include.iter().chain(&options.exclude) {
-        match weights.iter().any(|weight| about(pattern, weight)) {
-            true => {}
-            false if !ops.contains(pattern.as_str()) => {
-                return Err(Error::Nothing(pattern.clone()));
-            }
-            false if only_weights => return Err(Error::NoWeights(pattern.clone())),
-            false => {}
+        if weights.iter().any(|weight| about(pattern, weight)) {
+            continue;
+        }
+        if !ops.contains(pattern.as_str()) {
+            return Err(Error::Nothing(pattern.clone()));
+        }
+        if only_weights {
+            return Err(Error::NoWeights(pattern.clone()));
         }
     }
     let is_any = |patterns: &[String], weight| patterns.iter().any(|p| about(p, weight));

@@ -302,11 +302,8 @@ impl Printer<'_> {
 
     /// The elements in braces, with dots for those that are left out.
     fn elements(&self, t: &Tensor) -> String {
-        match t.has_data() || t.numel() == 0 {
-            false => "{...}".to_owned(),
-            true if !self.options.values => "{...}".to_owned(),
-            true => elements(t),
-        }
+        let printed = self.options.values && (t.has_data() || t.numel() == 0);
+        if printed { elements(t) } else { "{...}".to_owned() }
     }
 }
 

@@ -204,22 +204,18 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     let one = |i: usize| {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
         let moves = (stride, dilation, pads(i));
-        match ceil && stride > 1 {
-            // A last window that starts in the padding is dropped. With symbolic sizes, this is not
-            // known.
-            true if !spatial[i].is_static() => n.unknown_dim(),
-            true => {
-                let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
-                let full = window(n, &spatial[i], &kernel[i], moves, true);
-                let last = &full - 1;
-                let outside = &last * stride - &spatial[i] - start;
-                match outside.as_int() {
-                    Some(0..) => last,
-                    _ => full,
-                }
-            }
-            false => window(n, &spatial[i], &kernel[i], moves, false),
+        if !ceil || stride <= 1 {
+            return window(n, &spatial[i], &kernel[i], moves, false);
         }
+        // A last window that starts in the padding is dropped, if there is one.
+        if !spatial[i].is_static() {
+            return n.unknown_dim();
+        }
+        let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
+        let full = window(n, &spatial[i], &kernel[i], moves, true);
+        let last = &full - 1;
+        let outside = &last * stride - &spatial[i] - start;
+        if outside.as_int().is_some_and(|outside| outside >= 0) { last } else { full }
     };
     Some((0..k).map(one).collect())
 }

@@ -42,10 +42,12 @@ pub(super) fn expand(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
         let whole: Vec<Expr> = (0..lead).map(|_| Expr::int(1)).chain(from).collect();
         let mut repeated = Vec::new();
         for (own, wanted) in whole.iter().zip(&dims) {
-            match own == wanted {
-                true => repeated.push(0),
-                false if own.as_int() == Some(1) => repeated.push(1),
-                false => return Err(format!("a size of {own} may be 1 or {wanted}").into()),
+            if own == wanted {
+                repeated.push(0);
+            } else if own.as_int() == Some(1) {
+                repeated.push(1);
+            } else {
+                return Err(format!("a size of {own} may be 1 or {wanted}").into());
             }
         }
         let known: Option<Vec<i64>> = { dims.iter().zip(&repeated) }
