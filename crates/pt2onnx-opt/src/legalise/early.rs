@@ -1,11 +1,10 @@
 //! Operators of opsets 8 and 9 by those of opset 7.
 
 use super::{
-    error::Reason,
     forms::{constant_numbers, front, input, keep_inputs, set},
     index::indices::nonnegative,
     insert_casts,
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -16,7 +15,7 @@ const MOST_PLACES: usize = 4096;
 
 /// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded
 /// to the same sizes.
-pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
     let shape = |v: &Option<Value>| v.and_then(|v| crate::analysis::shape(model, v).cloned());
     let shapes: Option<Vec<_>> = model[id].inputs().iter().map(shape).collect();
     let shapes = shapes.ok_or("the sizes of its inputs are not known")?;
@@ -32,7 +31,7 @@ pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 }
 
 /// `Expand` by `Tile`: dimensions of size 1 are repeated.
-pub(super) fn expand(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn expand(model: &mut Model, id: NodeId) -> Outcome {
     let unknown = "its sizes are not known";
     replace(model, id, |cx, node| {
         let (x, target) = (input(node, 0)?, input(node, 1)?);
@@ -72,7 +71,7 @@ pub(super) fn expand(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 
 /// `Where`: elements of both choices are gathered by their positions. Arithmetic would turn an
 /// infinity that is not chosen into NaN.
-pub(super) fn select(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn select(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (condition, x, y) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let one = Expr::int(1);
@@ -127,7 +126,7 @@ fn places(cx: &Builder, dims: &[Expr]) -> Value {
 }
 
 /// `IsNaN`: NaN is neither above -1 nor below 1.
-pub(super) fn is_nan(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn is_nan(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         Ok(vec![cx.not(cx.or(cx.greater(x, -1.0), cx.less(x, 1.0)))])
@@ -135,7 +134,7 @@ pub(super) fn is_nan(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 }
 
 /// `Sign`: the difference of two comparisons; NaN for NaN.
-pub(super) fn sign(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn sign(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -147,7 +146,7 @@ pub(super) fn sign(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 
 /// `Greater` and `Less` of int64, which no float type holds: the upper halves are compared, then
 /// the lower ones.
-pub(super) fn of_int64(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn of_int64(model: &mut Model, id: NodeId) -> Outcome {
     if !insert_casts::is_of(model, id, &[DType::I64]) {
         return Ok(Rewritten::InPlace);
     }
@@ -167,7 +166,7 @@ pub(super) fn of_int64(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// `OneHot` of a known depth: each index is compared with each class.
-pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Outcome {
     let depth = constant_numbers(model, input(&model[id], 1)?);
     let Some(&[depth]) = depth.as_deref() else {
         return Err("a computed depth needs a newer opset".into());
@@ -186,7 +185,7 @@ pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
 }
 
 /// `NonZero` of a vector of ones, as `Range` becomes it: a `Loop` counts.
-pub(super) fn counted(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn counted(model: &mut Model, id: NodeId) -> Outcome {
     let other = "a NonZero of values that are not known needs a newer opset";
     let source = model.producer(input(&model[id], 0)?).ok_or(other)?;
     let source = &model[source];
@@ -219,7 +218,7 @@ pub(super) fn counted(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
 }
 
 /// The scales of `Upsample` become an attribute.
-pub(super) fn scales(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn scales(model: &mut Model, id: NodeId) -> Outcome {
     let given = constant_numbers(model, input(&model[id], 1)?);
     let given = given.ok_or("computed scales need a newer opset")?;
     keep_inputs(model, id, 1);
@@ -228,6 +227,6 @@ pub(super) fn scales(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 }
 
 /// `Scan` had batches before: its nodes mean something else.
-pub(super) fn scan(_: &mut Model, _: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn scan(_: &mut Model, _: NodeId) -> Outcome {
     Err("a Scan without batches needs a newer opset".into())
 }

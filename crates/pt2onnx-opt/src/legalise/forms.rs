@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
@@ -35,18 +35,13 @@ pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl
 }
 
 /// Removes an attribute.
-pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Rewritten, Reason> {
+pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Outcome {
     model[id].remove_attribute(name);
     Ok(Rewritten::InPlace)
 }
 
 /// An error if the attribute has that value, which the older form does not know.
-pub(super) fn unless(
-    model: &mut Model,
-    id: NodeId,
-    name: &'static str,
-    refused: &str,
-) -> Result<Rewritten, Reason> {
+pub(super) fn unless(model: &mut Model, id: NodeId, name: &'static str, refused: &str) -> Outcome {
     if model[id].read::<&str>(name)? == Some(refused) {
         Err(format!("{name} `{refused}` needs a newer opset").into())
     } else {
@@ -122,7 +117,7 @@ pub(super) fn ints_as_attribute(
     id: NodeId,
     index: usize,
     name: &'static str,
-) -> Result<Rewritten, Reason> {
+) -> Outcome {
     let known = known_ints(model, id, index, name)?;
     keep_inputs(model, id, index);
     if let Some(known) = known {
@@ -132,7 +127,7 @@ pub(super) fn ints_as_attribute(
 }
 
 /// The axes of a reduction become an attribute.
-pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Outcome {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
         // The node still maps each element.

@@ -15,6 +15,9 @@ pub(super) enum Rewritten {
     Replaced,
 }
 
+/// The result of a rule; the error is the reason why it does not apply.
+pub(super) type Outcome = Result<Rewritten, Reason>;
+
 /// Emits nodes before a node, in the canonical form, with its origins.
 pub(super) fn before<T>(
     model: &mut Model,
@@ -42,7 +45,7 @@ pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
     emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
-) -> Result<Rewritten, Reason> {
+) -> Outcome {
     let made = before(model, id, emit)?;
     let outputs = model[id].outputs().to_vec();
     for (old, new) in outputs.into_iter().zip(made) {

@@ -5,7 +5,6 @@
 use super::{
     control::{bodies, running},
     early,
-    error::Reason,
     forms::{ints_as_attribute, reduced_axes, unless, without},
     index::{axes, indexing, indices, scatter, sorting},
     linalg::{einsum, signal},
@@ -14,7 +13,7 @@ use super::{
         sampling,
     },
     pointwise::{activation, bits, comparison, floats, integers, random},
-    replace::Rewritten,
+    replace::Outcome,
     shape::{padding, shapes, slicing},
     up::{canonical, opset_7},
 };
@@ -37,11 +36,11 @@ pub(super) enum When {
 
 /// Rewrites a node into the older form, in place or by others. The error is the reason why the
 /// older opset cannot express it.
-type Down = fn(&mut Model, NodeId) -> Result<Rewritten, Reason>;
+type Down = fn(&mut Model, NodeId) -> Outcome;
 
 /// Rewrites a node of any form before the step into the newer one. With the flag, only into a node
 /// that [`Down`] can make the older one again.
-type Up = fn(&mut Model, NodeId, bool) -> Result<Rewritten, Reason>;
+type Up = fn(&mut Model, NodeId, bool) -> Outcome;
 
 /// The change of an operator to the form that exists since `since`.
 pub(super) struct Step {

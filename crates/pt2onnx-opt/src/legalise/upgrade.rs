@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    replace::Rewritten,
+    replace::{Outcome, Rewritten},
     semantics::{conforms_to, means_the_same},
     steps,
     up::extensions,
@@ -39,12 +39,7 @@ pub(crate) fn upgrade(
 }
 
 /// Goes to opset 7 first, then to the canonical one.
-fn rewrite(
-    model: &mut Model,
-    id: NodeId,
-    written: u32,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+fn rewrite(model: &mut Model, id: NodeId, written: u32, reversible: bool) -> Outcome {
     let oldest = *OPSETS.start();
     if written < oldest {
         // These attributes only specified how to compute.

@@ -4,9 +4,8 @@
 use crate::{
     analysis::shape,
     legalise::{
-        error::Reason,
         forms::input,
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
     rewrite,
 };
@@ -16,7 +15,7 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Both branches of the older form have results of the same sizes.
-pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
     let results: Vec<Vec<Value>> =
         model[id].regions().map(|body| model[body].output_values().collect()).collect();
     let [yes, no] = results.as_slice() else {
@@ -34,7 +33,7 @@ pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 }
 
 /// The older form has a state: a number that stays.
-pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Outcome {
     let body = model[id].regions().next().ok_or("its body is missing")?;
     let mut inputs = model[id].inputs().to_vec();
     if inputs.len() > 2 {
@@ -57,7 +56,7 @@ pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 }
 
 /// `SequenceMap` by a `Loop` that takes the items one after the other.
-pub(crate) fn over_items(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn over_items(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let body = node.regions().next().ok_or("its body is missing")?;
         let results: Vec<Value> = cx.model()[body].output_values().collect();

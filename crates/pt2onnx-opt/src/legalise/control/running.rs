@@ -1,15 +1,14 @@
 //! Replaces cumulative sums and products by `Scan`.
 
 use crate::legalise::{
-    error::Reason,
     forms::{front, input, known_ints},
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;
 
 /// `CumSum` and `CumProd` along a known axis.
-pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn along(model: &mut Model, id: NodeId) -> Outcome {
     let axis = known_ints(model, id, 1, "axes")?.unwrap_or_default();
     let &[axis] = axis.as_slice() else {
         return Err("its axis is missing".into());

@@ -9,7 +9,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::input,
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Traits, Value, attrs};
@@ -35,7 +35,7 @@ pub(crate) fn exact(
     id: NodeId,
     opset: u32,
     sums: &mut FxHashSet<Value>,
-) -> Result<Rewritten, Reason> {
+) -> Outcome {
     let node = &model[id];
     if node.outputs().first().is_some_and(|sum| sums.contains(sum)) {
         return Ok(Rewritten::InPlace);

@@ -5,13 +5,13 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{front, rank_of, set},
-        replace::Rewritten,
+        replace::{Outcome, Rewritten},
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The attribute `axis` counted from the front.
-pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let Some(given) = model[id].read::<i64>("axis")?.filter(|a| *a < 0) else {
         return Ok(Rewritten::InPlace);
     };
@@ -21,7 +21,7 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// The attribute `axes` counted from the front, in order.
-pub(crate) fn axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn axes(model: &mut Model, id: NodeId) -> Outcome {
     let rank = || rank_of(model, id, 0);
     let counted = counted(model, id, "axes", rank)?;
     if let Some(counted) = counted {
@@ -31,7 +31,7 @@ pub(crate) fn axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// The attribute `axes` counted from the front of the output, in order.
-pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Outcome {
     let rank = || {
         let new = model[id].read::<&[i64]>("axes")?.map_or(0, <[i64]>::len);
         Ok(rank_of(model, id, 0)? + new)
@@ -68,7 +68,7 @@ pub(crate) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reas
 }
 
 /// Axes of `Scan`: of its inputs, and of what it stacks of its body's results.
-pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let scanned = usize::try_from(attrs::Scan::num_scan_inputs(node)?).unwrap_or_default();
     let states = node.inputs().len().saturating_sub(scanned);

@@ -4,7 +4,7 @@ use super::indices::from_front;
 use crate::legalise::{
     error::Reason,
     forms::{self, front, input},
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -59,7 +59,7 @@ pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Re
 }
 
 /// `GatherElements`.
-pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn elements(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
@@ -69,7 +69,7 @@ pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// `GatherND`.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let dims = cx.shape(data);
@@ -84,7 +84,7 @@ pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 }
 
 /// `GatherND` with batch dimensions: the position in the batch becomes a part of each tuple.
-pub(crate) fn batches(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn batches(model: &mut Model, id: NodeId) -> Outcome {
     let count @ 1.. = attrs::GatherND::read(&model[id])?.batch_dims else {
         return forms::without(model, id, "batch_dims");
     };
@@ -106,7 +106,7 @@ pub(crate) fn batches(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
 }
 
 /// Older forms return the first of several equal elements, which is the last one in reversed order.
-pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Outcome {
     if !attrs::ArgMax::read(&model[id])?.select_last_index {
         return forms::without(model, id, "select_last_index");
     }
@@ -124,7 +124,7 @@ pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
 }
 
 /// Older forms do not shift pixels by half a pixel.
-pub(crate) fn roi_align(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn roi_align(model: &mut Model, id: NodeId) -> Outcome {
     match attrs::RoiAlign::read(&model[id])?.coordinate_transformation_mode {
         "output_half_pixel" => forms::without(model, id, "coordinate_transformation_mode"),
         _ => Err("coordinate_transformation_mode `half_pixel` needs a newer opset".into()),

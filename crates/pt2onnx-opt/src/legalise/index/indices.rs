@@ -4,9 +4,8 @@ use super::axes::axis;
 use crate::{
     analysis::{dtype, rank},
     legalise::{
-        error::Reason,
         forms::input,
-        replace::{Rewritten, before},
+        replace::{Outcome, Rewritten, before},
     },
 };
 use pt2onnx_ir::{Builder, Def, Model, NodeId, Traits, Value, attrs};
@@ -17,7 +16,7 @@ use pt2onnx_tensor::DType;
 const DEPTH: usize = 16;
 
 /// Counts the indices along `axis` from the front.
-pub(crate) fn indices(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn indices(model: &mut Model, id: NodeId) -> Outcome {
     axis(model, id)?;
     let axis = usize::try_from(attrs::Gather::read(&model[id])?.axis);
     let axis = axis.map_err(|_| "its axis is out of range")?;
@@ -117,7 +116,7 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
 }
 
 /// Classes counted from the front. Those that are no class become the depth, which is none either.
-pub(crate) fn one_hot(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn one_hot(model: &mut Model, id: NodeId) -> Outcome {
     let indices = input(&model[id], 0)?;
     if nonnegative(model, indices) {
         return Ok(Rewritten::InPlace);

@@ -8,14 +8,14 @@ use super::{
 use crate::legalise::{
     error::Reason,
     forms::{input, set, without},
-    replace::{Rewritten, before, replace},
+    replace::{Outcome, Rewritten, before, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `ScatterElements` and `ScatterND` with one of these reductions; others are kept.
-pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Rewritten, Reason> {
+pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Outcome {
     if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
         return Ok(Rewritten::InPlace);
     }
@@ -25,11 +25,11 @@ pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<R
     }
 }
 
-pub(crate) fn extremes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn extremes(model: &mut Model, id: NodeId) -> Outcome {
     reduced(model, id, &["max", "min"])
 }
 
-pub(crate) fn sums(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn sums(model: &mut Model, id: NodeId) -> Outcome {
     match reduced(model, id, &["add", "mul"])? {
         Rewritten::InPlace => without(model, id, "reduction"),
         done => Ok(done),
@@ -118,7 +118,7 @@ fn rows(
 }
 
 /// `ScatterND` into the rows of a matrix.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let dims = cx.shape(data);
@@ -137,7 +137,7 @@ pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 }
 
 /// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.
-pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn elements(model: &mut Model, id: NodeId) -> Outcome {
     axes::axis(model, id)?;
     let (index, axis) = before(model, id, |cx, node| {
         let axis = axis_of(cx, node)?;

@@ -3,15 +3,14 @@
 use crate::{
     analysis::dtype,
     legalise::{
-        error::Reason,
         forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The smallest elements are the largest of the negated ones.
-pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Outcome {
     let largest = attrs::TopK::read(&model[id])?.largest;
     without(model, id, "sorted")?;
     without(model, id, "largest")?;
@@ -36,7 +35,7 @@ pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
 }
 
 /// The number of elements becomes an attribute.
-pub(crate) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn top_k_number(model: &mut Model, id: NodeId) -> Outcome {
     let known = known_ints(model, id, 1, "numbers")?.unwrap_or_default();
     let &[k] = known.as_slice() else {
         return Err("its number of elements is missing".into());

@@ -1,9 +1,8 @@
 //! `Einsum` by matrix products, one operand at a time.
 
 use crate::legalise::{
-    error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs, einsum_terms};
 use pt2onnx_symbolic::Expr;
@@ -14,7 +13,7 @@ struct Term {
     letters: Vec<char>,
 }
 
-pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Outcome {
     let equation = attrs::Einsum::equation(&model[id])?.to_owned();
     let (left, right) = einsum_terms(&equation);
     replace(model, id, |cx, node| {

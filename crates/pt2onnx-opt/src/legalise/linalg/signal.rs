@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input, keep_inputs, rank_of, set},
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -15,7 +15,7 @@ const LONGEST: i64 = 512;
 
 /// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no
 /// one-sided inverse.
-pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let axis = match model[id].input(2) {
         Some(axis) => {
             let known = model.const_ints(axis).filter(|v| v.len() == 1);
@@ -35,7 +35,7 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// A product with the cosines and one with the sines.
-pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn transform(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
         let options = attrs::DFT::read(node)?;
@@ -44,7 +44,7 @@ pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Rewritten, Reas
 }
 
 /// Windows of a signal, each transformed.
-pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (signal, step) = (input(node, 0)?, scalar(cx, input(node, 1)?));
         let window = node.input(2);

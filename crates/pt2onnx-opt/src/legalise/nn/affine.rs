@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input},
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::DType;
@@ -12,7 +12,7 @@ use pt2onnx_tensor::DType;
 const MOST: i64 = 1 << 16;
 
 /// Grids for images and volumes.
-pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| Ok(vec![grid(cx, node)?]))
 }
 

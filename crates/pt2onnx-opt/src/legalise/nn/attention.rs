@@ -3,13 +3,13 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(crate) fn attention(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn attention(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, emit)
 }
 

@@ -4,7 +4,7 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -13,7 +13,7 @@ use pt2onnx_symbolic::Expr;
 const MOST: i64 = 1 << 24;
 
 /// Images of any number of dimensions.
-pub(crate) fn col2im(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn col2im(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| Ok(vec![added(cx, node)?]))
 }
 

@@ -4,13 +4,13 @@ use super::{resample::resample, sampling::grid_sample};
 use crate::legalise::{
     error::Reason,
     forms::{attributes, constant_numbers, front, input, rank_of, set, unless, without},
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Scales or sizes of some axes become those of all axes.
-pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Outcome {
     let options = attrs::Resize::read(&model[id])?;
     if options.antialias {
         return resample(model, id);
@@ -75,7 +75,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
 
 /// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other
 /// modes are computed by `Gather`.
-pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
     let asymmetric = options.coordinate_transformation_mode == "asymmetric";
@@ -127,7 +127,7 @@ fn exact(scale: f64) -> bool {
 }
 
 /// `Upsample`, the older name, if nothing becomes smaller; otherwise by `Gather`.
-pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Outcome {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     let all = |side: fn(f64) -> bool| known.iter().flatten().all(|&s| side(s));
@@ -142,7 +142,7 @@ pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// Dilations of 1 are removed.
-pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Outcome {
     match attrs::MaxPool::read(&model[id])?.dilations {
         Some(d) if d.iter().any(|&d| d != 1) => Err("dilations need a newer opset".into()),
         _ => without(model, id, "dilations"),
@@ -150,7 +150,7 @@ pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Result<Rewritten, Reas
 }
 
 /// `ceil_mode` becomes pads at the end.
-pub(crate) fn pool(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn pool(model: &mut Model, id: NodeId) -> Outcome {
     undilated(model, id)?;
     // `MaxPool` and `LpPool` have all of these but `count_include_pad`.
     let options = attrs::AveragePool::read(&model[id])?;
@@ -240,7 +240,7 @@ fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
 }
 
 /// Older names of the modes, and images of two dimensions only.
-pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Outcome {
     if rank_of(model, id, 0)? != 4 {
         return grid_sample(model, id);
     }

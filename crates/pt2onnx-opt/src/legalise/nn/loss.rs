@@ -1,15 +1,14 @@
 //! Replaces losses by their formulas.
 
 use crate::legalise::{
-    error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
 /// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second
 /// result.
-pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let scores = cx.log_softmax(input(node, 0)?, attrs::LogSoftmax { axis: 1 });
         let inputs = [Some(scores), node.input(1), node.input(2)];
@@ -21,7 +20,7 @@ pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Rew
 }
 
 /// `NegativeLogLikelihoodLoss`.
-pub(crate) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (x, target) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(x);

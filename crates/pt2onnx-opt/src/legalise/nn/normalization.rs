@@ -6,7 +6,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{self, LONGEST, front},
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
@@ -39,7 +39,7 @@ fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, Reason>
 }
 
 /// `x / sqrt(mean(x²) + epsilon) * scale` over the dimensions from `axis` on.
-pub(crate) fn rms(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn rms(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (x, wide) = widest(cx, node)?;
         let scale = node.input(1).ok_or("its scale is missing")?;
@@ -53,7 +53,7 @@ pub(crate) fn rms(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 
 /// Instance normalization of the groups, then scale and bias per channel. The older form is
 /// deprecated and has them per group.
-pub(crate) fn group(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn group(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
         let (scale, bias) =
@@ -97,7 +97,7 @@ pub(crate) fn group(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dimensions from `axis` on.
-pub(crate) fn layer(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn layer(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (x, wide) = widest(cx, node)?;
         let (stash, count) = (stash_type(node)?, node.outputs().len());
@@ -125,7 +125,7 @@ pub(crate) fn layer(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// In training, the formula with the batch's own mean and variance; otherwise the node is kept.
-pub(crate) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn batch_in_training(model: &mut Model, id: NodeId) -> Outcome {
     if !attrs::BatchNormalization::read(&model[id])?.training_mode {
         let types = model[id].inputs().iter().flatten().map(|&v| analysis::dtype(model, v));
         let types: Vec<_> = types.collect();
@@ -166,7 +166,7 @@ pub(crate) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Rewritt
 }
 
 /// Casts all inputs to the widest of their types: older forms have one type.
-pub(crate) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn batch_of_one_type(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let types = node.inputs().iter().flatten().map(|&v| cx.dtype(v));
         let widest = types.max_by_key(|t| t.bits()).ok_or("its inputs are missing")?;

@@ -5,7 +5,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{LONGEST, input, without},
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
@@ -14,7 +14,7 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 /// With a single scale, the axis has no meaning. With a scale per position along the axis, the
 /// formula is used.
-pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let scale = input(&model[id], 1)?;
     match rank(model, scale) {
         Some(0) => without(model, id, "axis"),
@@ -40,7 +40,7 @@ fn along(cx: &Builder, node: &Node, x: Value, parameter: Value) -> Result<Value,
 }
 
 /// `(x - zero point) * scale`.
-pub(crate) fn dequantize(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn dequantize(model: &mut Model, id: NodeId) -> Outcome {
     if attrs::DequantizeLinear::read(&model[id])?.block_size != 0 {
         return Err("blocked quantization needs a newer opset".into());
     }
@@ -56,7 +56,7 @@ pub(crate) fn dequantize(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 }
 
 /// `round(x / scale) + zero point`, clamped to the range of the type.
-pub(crate) fn quantize(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn quantize(model: &mut Model, id: NodeId) -> Outcome {
     if attrs::DequantizeLinear::read(&model[id])?.block_size != 0 {
         return Err("blocked quantization needs a newer opset".into());
     }
@@ -85,7 +85,7 @@ pub(crate) fn quantize(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// In older forms, the output has the type of the scale.
-pub(crate) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Outcome {
     let scale = model[id].input(1).and_then(|v| dtype(model, v));
     let out = schema::dtype(attrs::DequantizeLinear::read(&model[id])?.output_dtype);
     if out.is_some_and(|out| Some(out) != scale) {
@@ -97,10 +97,7 @@ pub(crate) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Rew
 
 /// In older forms, the output has the type of the zero point: zeros of that type are added. Types
 /// of 16 bits need the formula.
-pub(crate) fn zero_point_for_output_dtype(
-    model: &mut Model,
-    id: NodeId,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Outcome {
     let options = attrs::QuantizeLinear::read(&model[id])?;
     if options.block_size != 0 {
         return Err("blocked quantization needs a newer opset".into());

@@ -6,7 +6,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{input, without},
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
@@ -248,7 +248,7 @@ fn linear(cx: &Builder, x: Value, (w, bias): (Value, Option<Value>)) -> Value {
 }
 
 /// Transposes in place of `layout`: in older forms, steps stand before batches.
-pub(crate) fn time_first(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn time_first(model: &mut Model, id: NodeId) -> Outcome {
     if model[id].int("layout").unwrap_or(0) == 0 {
         return without(model, id, "layout");
     }

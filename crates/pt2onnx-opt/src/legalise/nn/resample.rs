@@ -5,14 +5,14 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{LONGEST, constant_numbers, floats, front, input},
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
     resize::{Axis, Taps, taps},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::DType;
 
-pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(super) fn resample(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
     if options.keep_aspect_ratio_policy != "stretch" {

@@ -3,12 +3,12 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-pub(crate) fn rotary(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn rotary(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, emit)
 }
 

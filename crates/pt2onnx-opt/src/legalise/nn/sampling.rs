@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input},
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -31,7 +31,7 @@ const CUBIC: Filter = Filter {
 };
 
 /// Images of any number of dimensions.
-pub(crate) fn grid_sample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn grid_sample(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| Ok(vec![sampled(cx, node)?]))
 }
 

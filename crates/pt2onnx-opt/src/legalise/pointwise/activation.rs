@@ -3,16 +3,15 @@
 use crate::{
     analysis,
     legalise::{
-        error::Reason,
         forms,
         index::axes,
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
-pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let curve = if attrs::Gelu::read(node)?.approximate == "tanh" {
@@ -27,7 +26,7 @@ pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// `x sigmoid(alpha x)`.
-pub(crate) fn swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn swish(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let alpha = f64::from(attrs::Swish::read(node)?.alpha);
@@ -36,7 +35,7 @@ pub(crate) fn swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// `max(0, min(1, x / 6 + 0.5)) x`.
-pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let options = attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 };
@@ -45,7 +44,7 @@ pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 }
 
 /// `x tanh(softplus(x))`.
-pub(crate) fn mish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn mish(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         Ok(vec![cx.mul(x, cx.tanh(cx.softplus(x)))])
@@ -53,7 +52,7 @@ pub(crate) fn mish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// `max(0, x) + min(0, alpha (exp(x / alpha) - 1))`, which is `alpha elu(x / alpha)`.
-pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn celu(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let alpha = f64::from(attrs::Celu::read(node)?.alpha);
@@ -64,7 +63,7 @@ pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 
 /// The older form flattens all dimensions from the axis on. Along the last axis that is not of size
 /// 1 both mean the same, so other axes are swapped with the last one.
-pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Outcome {
     let axis = axes::explicit_axis(model, id)?;
     let rank = forms::rank_of(model, id, 0)?;
     let shape = model[id].input(0).and_then(|x| analysis::shape(model, x));

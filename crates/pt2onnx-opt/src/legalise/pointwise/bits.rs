@@ -1,9 +1,8 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, for which int64 is wide enough.
 
 use crate::legalise::{
-    error::Reason,
     forms::input,
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
@@ -11,7 +10,7 @@ use pt2onnx_tensor::{DType, Tensor};
 const LIMB: i64 = 1 << 32;
 
 /// `-1 - x`; for unsigned types, the largest number minus `x`.
-pub(crate) fn not(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn not(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -21,7 +20,7 @@ pub(crate) fn not(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// `And` bit by bit; from it, `a | b = a + b - (a & b)` and `a ^ b = a + b - 2 (a & b)`.
-pub(crate) fn binary(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn binary(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(a);

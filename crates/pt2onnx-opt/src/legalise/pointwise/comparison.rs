@@ -3,10 +3,9 @@
 use crate::{
     analysis::dtype,
     legalise::{
-        error::Reason,
         forms::{constant_numbers, input, keep_inputs, set},
         insert_casts,
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
@@ -16,7 +15,7 @@ const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64
 
 /// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are
 /// kept.
-pub(crate) fn equal(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn equal(model: &mut Model, id: NodeId) -> Outcome {
     let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
     if !insert_casts::is_of(model, id, &ordered) {
         return Ok(Rewritten::InPlace);
@@ -32,7 +31,7 @@ pub(crate) fn equal(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// `GreaterOrEqual` and `LessOrEqual`: the strict comparison, or `Equal`.
-pub(crate) fn or_equal(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn or_equal(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let strictly = match node.op() {
@@ -44,7 +43,7 @@ pub(crate) fn or_equal(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// `Max` and `Min` of integers that no float type holds.
-pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Outcome {
     if !insert_casts::is_of(model, id, WIDE_INTEGERS) {
         return Ok(Rewritten::InPlace);
     }
@@ -63,7 +62,7 @@ pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 
 /// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do
 /// not.
-pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Outcome {
     match input(&model[id], 0).map(|x| dtype(model, x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Rewritten::InPlace),
         _ => by_extrema(model, id),
@@ -72,7 +71,7 @@ pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Rewritten,
 
 /// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used.
 /// An absent bound is the limit of the element type, and an absent attribute that of float32.
-pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Outcome {
     let bound = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(value) => {
@@ -101,7 +100,7 @@ pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
     Ok(Rewritten::InPlace)
 }
 
-fn by_extrema(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+fn by_extrema(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let mut x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -130,12 +129,12 @@ fn by_extrema(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// `Relu` of integers: the maximum with 0.
-pub(crate) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn relu_of_integers(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
 }
 
 /// `IsInf`: whether the absolute value is above the largest number of the type.
-pub(crate) fn is_inf(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn is_inf(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let largest = match cx.dtype(x) {
@@ -159,7 +158,7 @@ fn never(cx: &Builder, x: Value) -> Value {
 }
 
 /// `ThresholdedRelu`: elements above `alpha`, else 0.
-pub(crate) fn thresholded_relu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn thresholded_relu(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let alpha = f64::from(attrs::ThresholdedRelu::read(node)?.alpha);

@@ -3,9 +3,8 @@
 use crate::{
     analysis::dtype,
     legalise::{
-        error::Reason,
         forms::input,
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
@@ -17,7 +16,7 @@ fn format(dtype: DType) -> Option<FloatFormat> {
 }
 
 /// The same bits as another type. Each NaN counts as the positive quiet one.
-pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Outcome {
     let to = schema::dtype(attrs::BitCast::to(&model[id])?);
     let from = input(&model[id], 0).map(|x| dtype(model, x))?;
     let computed = |d: &DType| {

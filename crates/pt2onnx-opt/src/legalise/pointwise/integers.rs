@@ -3,16 +3,15 @@
 use crate::{
     analysis::dtype,
     legalise::{
-        error::Reason,
         forms::{attributes, input},
-        replace::{Rewritten, replace},
+        replace::{Outcome, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_tensor::DType;
 
 /// `Mod` by a division that truncates.
-pub(crate) fn modulo(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn modulo(model: &mut Model, id: NodeId) -> Outcome {
     if input(&model[id], 0).map(|x| dtype(model, x))?.is_none_or(|t| t.is_float()) {
         return Err("Mod of floats needs a newer opset".into());
     }
@@ -30,7 +29,7 @@ pub(crate) fn modulo(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
 }
 
 /// `Round`: halves are rounded to even.
-pub(crate) fn round(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn round(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let below = cx.floor(x);
@@ -43,7 +42,7 @@ pub(crate) fn round(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// `BitShift` by products and quotients with powers of two.
-pub(crate) fn shift(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn shift(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (x, by) = (input(node, 0)?, input(node, 1)?);
         let two = cx.scalar(2.0, DType::F64);
@@ -58,7 +57,7 @@ pub(crate) fn shift(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 
 /// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by
 /// products.
-pub(crate) fn pow(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn pow(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let types =
         (input(node, 0).map(|x| dtype(model, x))?, input(node, 1).map(|x| dtype(model, x))?);

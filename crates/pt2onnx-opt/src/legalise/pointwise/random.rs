@@ -1,9 +1,8 @@
 //! Random masks and samples from uniform numbers.
 
 use crate::legalise::{
-    error::Reason,
     forms::{constant_numbers, input},
-    replace::{Rewritten, replace},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;
@@ -18,7 +17,7 @@ fn uniform(cx: &Builder, like: Value, seed: Option<f32>) -> Value {
 }
 
 /// `Dropout`: a random mask in training, otherwise nothing.
-pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Outcome {
     let training = match model[id].input(2) {
         None => false,
         Some(mode) => {
@@ -52,7 +51,7 @@ pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
 }
 
 /// `Bernoulli`: whether a uniform number is below the probability.
-pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let options = attrs::Bernoulli::read(node)?;

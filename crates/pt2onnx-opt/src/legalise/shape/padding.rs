@@ -1,14 +1,13 @@
 //! Replaces cyclic padding by slices.
 
 use crate::legalise::{
-    error::Reason,
     forms::front,
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 
 /// The mode `wrap` by slices of the other end. Other modes are kept.
-pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Outcome {
     if attrs::Pad::read(&model[id])?.mode != "wrap" {
         return Ok(Rewritten::InPlace);
     }

@@ -5,7 +5,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{attributes, input, set, without},
-        replace::{Rewritten, replace},
+        replace::{Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Reduction, Type, Value, attrs};
@@ -13,7 +13,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 /// `Shape` with `start` and `end`: a slice of the whole shape.
-pub(crate) fn shape(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn shape(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let all = cx.shape_op(x, attrs::Shape::default());
@@ -25,7 +25,7 @@ pub(crate) fn shape(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// `Reshape` with `allowzero`: if a size may be 0, there is a branch for tensors without elements.
-pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Outcome {
     if !attrs::Reshape::read(&model[id])?.allowzero {
         return without(model, id, "allowzero");
     }
@@ -87,7 +87,7 @@ fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, Reason> {
 }
 
 /// `Trilu`: elements are selected by comparing row and column.
-pub(crate) fn trilu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn trilu(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let dims = cx.shape(x);
@@ -111,7 +111,7 @@ pub(crate) fn trilu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
 }
 
 /// A cast to the type of the second input.
-pub(crate) fn cast_like(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn cast_like(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let to = cx.dtype(input(node, 1)?);
@@ -121,7 +121,7 @@ pub(crate) fn cast_like(model: &mut Model, id: NodeId) -> Result<Rewritten, Reas
 }
 
 /// `Range`: `start + i * delta`, for positions `i` in a tensor of ones.
-pub(crate) fn range(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn range(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let kind = cx.dtype(start);
@@ -158,7 +158,7 @@ pub(super) fn places(cx: &Builder, count: Value) -> Value {
 }
 
 /// `DepthToSpace` in mode `CRD` by a transpose between reshapes. Older forms have the other mode.
-pub(crate) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn depth_to_space(model: &mut Model, id: NodeId) -> Outcome {
     if attrs::DepthToSpace::read(&model[id])?.mode == "DCR" {
         return without(model, id, "mode");
     }
@@ -178,7 +178,7 @@ pub(crate) fn depth_to_space(model: &mut Model, id: NodeId) -> Result<Rewritten,
 }
 
 /// Adds a bias of zero if there is none.
-pub(crate) fn gemm(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn gemm(model: &mut Model, id: NodeId) -> Outcome {
     let kind = input(&model[id], 0).map(|x| dtype(model, x))?;
     let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
     let zero = zero.ok_or("the type of this Gemm is not known")?;
@@ -191,7 +191,7 @@ pub(crate) fn gemm(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
 }
 
 /// `roi` and scales that are not given become empty tensors.
-pub(crate) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn resize_inputs(model: &mut Model, id: NodeId) -> Outcome {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(3), None);
     let is_empty = |v: &Value| model[*v].constant().is_some_and(|t| t.shape() == [0]);
@@ -207,7 +207,7 @@ pub(crate) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Rewritten, 
 }
 
 /// `Constant`: numbers become a tensor, the only kind of value in older forms.
-pub(crate) fn constant(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn constant(model: &mut Model, id: NodeId) -> Outcome {
     use Attribute::{Float, Floats, Int, Ints};
     let given = model[id].attributes.first().map(|(_, v)| v.clone());
     let tensor = match given {
@@ -223,7 +223,7 @@ pub(crate) fn constant(model: &mut Model, id: NodeId) -> Result<Rewritten, Reaso
 }
 
 /// `ConstantOfShape` by `Expand` of the value.
-pub(crate) fn expanded(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn expanded(model: &mut Model, id: NodeId) -> Outcome {
     replace(model, id, |cx, node| {
         let value = match attrs::ConstantOfShape::read(node)?.value {
             Some(t) => t.reshaped(Vec::new()).ok_or("its value is no single element")?,

@@ -9,7 +9,7 @@ use crate::{
         forms::{
             self, LONGEST, front, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
         },
-        replace::{self, Rewritten, replace},
+        replace::{self, Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -17,7 +17,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// As many parts as there are outputs; the last one may be smaller.
-pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
     if model[id].input(1).is_some() {
         return forms::without(model, id, "num_outputs");
     }
@@ -59,7 +59,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Rewritten, R
 }
 
 /// The sizes of the parts become an attribute. Computed sizes need slices.
-pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Outcome {
     if known_ints(model, id, 1, "split").is_ok() {
         return ints_as_attribute(model, id, 1, "split");
     }
@@ -78,7 +78,7 @@ pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
 }
 
 /// Bounds become attributes. Steps and computed bounds need a `Gather`.
-pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn slice(model: &mut Model, id: NodeId) -> Outcome {
     let given = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(v) => model.const_ints(v).map(Some),
@@ -151,7 +151,7 @@ fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: 
 }
 
 /// Pads of some axes become pads of all axes.
-pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Outcome {
     let axes = known_ints(model, id, 3, "axes")?.unwrap_or_default();
     let rank = rank_of(model, id, 0)?;
     let n = axes.len();
@@ -183,7 +183,7 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 
 /// Pads and value become attributes. `Concat` or `Gather` builds padding that attributes cannot
 /// express.
-pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
     let mode = attrs::Pad::read(node)?.mode.to_owned();
@@ -276,7 +276,7 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
 }
 
 /// Known axes counted from the front.
-pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
+pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Outcome {
     let axes = known_ints(model, id, 3, "axes")?.filter(|a| a.iter().any(|&a| a < 0));
     let Some(axes) = axes else {
         return Ok(Rewritten::InPlace);

@@ -6,7 +6,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set, without},
-        replace::{Rewritten, before, replace},
+        replace::{Outcome, Rewritten, before, replace},
     },
 };
 use pt2onnx_ir::{Model, NodeId, Value};
@@ -14,18 +14,18 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// The axes become an input.
-pub(crate) fn axes(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn axes(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     ints_as_input(model, id, "axes", 1)
 }
 
 /// The operator got another name.
-pub(crate) fn scatter(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn scatter(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     model.set_op(id, "ScatterElements");
     Ok(Rewritten::InPlace)
 }
 
 /// The default mode became another one.
-pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     set(model, id, "coordinate_transformation_mode", "output_half_pixel");
     Ok(Rewritten::InPlace)
 }
@@ -36,7 +36,7 @@ pub(super) fn ints_as_input(
     id: NodeId,
     name: &'static str,
     index: usize,
-) -> Result<Rewritten, Reason> {
+) -> Outcome {
     let Some(ints) = model[id].read::<&[i64]>(name)?.map(<[i64]>::to_vec) else {
         return Ok(Rewritten::InPlace);
     };
@@ -47,7 +47,7 @@ pub(super) fn ints_as_input(
 }
 
 /// Older forms took axes of tensors without dimensions.
-pub(crate) fn reduction(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn reduction(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if rank_of(model, id, 0).is_ok_and(|rank| rank == 0) {
         model[id].remove_attribute("axes");
     }
@@ -63,7 +63,7 @@ pub(super) fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
 }
 
 /// Without sizes, all parts are equal, and there are as many as outputs.
-pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     ints_as_input(model, id, "split", 1)?;
     if model[id].input(1).is_some() {
         return Ok(Rewritten::InPlace);
@@ -83,11 +83,7 @@ pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Result<R
 }
 
 /// The older form flattens all dimensions from the axis on.
-pub(crate) fn softmax(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn softmax(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     let rank = rank_of(model, id, 0)?;
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
@@ -115,11 +111,7 @@ pub(crate) fn softmax(
 }
 
 /// The mask, which had the type of the data, is bool; it says that nothing is dropped.
-pub(crate) fn typed_dropout(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn typed_dropout(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     model[id].remove_attribute("ratio");
     match model[id].outputs().get(1) {
         Some(&mask) if !reversible && model[mask].uses().len() > 0 => {}
@@ -133,7 +125,7 @@ pub(crate) fn typed_dropout(
 }
 
 /// The ratio has no meaning outside of training.
-pub(crate) fn dropout(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn dropout(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     without(model, id, "ratio")
 }
 
@@ -146,7 +138,7 @@ fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
     Ok(model.add_constant(scalar))
 }
 
-pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let filled = model[id].read::<f32>("value")?.filter(|v| *v != 0.0);
     let filled = filled.map(|v| number(model, id, v)).transpose()?;
     ints_as_input(model, id, "pads", 1)?;
@@ -157,7 +149,7 @@ pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, R
     Ok(Rewritten::InPlace)
 }
 
-pub(crate) fn slice(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn slice(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     for (i, name) in ["starts", "ends", "axes"].into_iter().enumerate() {
         ints_as_input(model, id, name, i + 1)?;
     }
@@ -165,7 +157,7 @@ pub(crate) fn slice(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten,
 }
 
 /// The older form always has bounds, and by default the largest float32.
-pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
     let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
     let half = analysis::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
@@ -180,7 +172,7 @@ pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
     Ok(Rewritten::InPlace)
 }
 
-pub(crate) fn top_k(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn top_k(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let count = model[id].read_required::<i64>("k")?;
     let count = model.add_constant(Tensor::vector(&[count]));
     model[id].remove_attribute("k");
@@ -189,11 +181,7 @@ pub(crate) fn top_k(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten,
 }
 
 /// `Upsample` of opset 9 has scales as an input, that of opset 7 as an attribute.
-pub(crate) fn upsample(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn upsample(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     if let Some(scales) = model[id].read::<&[f32]>("scales")?.map(<[f32]>::to_vec) {
         let scales = model.add_constant(Tensor::vector(&scales));
         model[id].remove_attribute("scales");
@@ -209,7 +197,7 @@ pub(crate) fn upsample(
 /// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the
 /// nearest is the one before; the one after where a scale is below 1. With scales of both kinds,
 /// there are two nodes.
-pub(crate) fn resize(model: &mut Model, id: NodeId, reversible: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn resize(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     let interpolated = model[id].read::<&str>("mode")?.is_some_and(|mode| mode != "nearest");
@@ -243,7 +231,7 @@ pub(crate) fn resize(model: &mut Model, id: NodeId, reversible: bool) -> Result<
 }
 
 /// The scales, which were always an input, had no elements where sizes were given.
-pub(crate) fn resize_inputs(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn resize_inputs(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let mode = model[id].read::<&str>("coordinate_transformation_mode")?;
     if mode == Some("tf_half_pixel_for_nn") {
         return Err("tf_half_pixel_for_nn has no newer form".into());
@@ -257,7 +245,7 @@ pub(crate) fn resize_inputs(model: &mut Model, id: NodeId, _: bool) -> Result<Re
 }
 
 /// The attribute `axis` became an input.
-pub(crate) fn transform(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn transform(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = model.add_constant(Tensor::scalar(axis));
     model[id].remove_attribute("axis");
@@ -265,7 +253,7 @@ pub(crate) fn transform(model: &mut Model, id: NodeId, _: bool) -> Result<Rewrit
     Ok(Rewritten::InPlace)
 }
 
-pub(crate) fn grid_sample(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn grid_sample(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let mode = match model[id].read::<&str>("mode")?.unwrap_or("bilinear") {
         "bilinear" => "linear",
         "bicubic" => "cubic",
@@ -276,11 +264,7 @@ pub(crate) fn grid_sample(model: &mut Model, id: NodeId, _: bool) -> Result<Rewr
 }
 
 /// The older form has one scale.
-pub(crate) fn quantization(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn quantization(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     let mut done = Rewritten::InPlace;
     for i in [1, 2] {
         let Some(given) = model[id].input(i) else { continue };
@@ -305,11 +289,7 @@ pub(crate) fn quantization(
 }
 
 /// The older form has a scale and a bias for each group, the newer one for each channel.
-pub(crate) fn group_norm(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn group_norm(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     if reversible {
         return Err("its scale has an element for each group".into());
     }
@@ -331,11 +311,7 @@ pub(crate) fn group_norm(
 
 /// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have
 /// some for each element.
-pub(crate) fn batch_norm(
-    model: &mut Model,
-    id: NodeId,
-    reversible: bool,
-) -> Result<Rewritten, Reason> {
+pub(crate) fn batch_norm(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
     let outputs = model[id].outputs();
     let trains = outputs.len() > 1;

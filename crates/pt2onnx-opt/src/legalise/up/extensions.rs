@@ -4,7 +4,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{attributes, input},
-    replace::{Rewritten, replace},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -13,7 +13,7 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 ///
 /// # Errors
 /// Any other operator, or too little is known of the node.
-pub(crate) fn upgrade(model: &mut Model, id: NodeId, written: u32) -> Result<Rewritten, Reason> {
+pub(crate) fn upgrade(model: &mut Model, id: NodeId, written: u32) -> Outcome {
     let emit = match model[id].op() {
         op if !schema::is_extension(op, written) => None,
         "Affine" => Some(affine as Emit),

@@ -2,16 +2,15 @@
 
 use super::canonical::{ints_as_input, put};
 use crate::legalise::{
-    error::Reason,
     forms::{constant_numbers, input, rank_of, set, without},
-    replace::{Rewritten, before, replace},
+    replace::{Outcome, Rewritten, before, replace},
 };
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// The axis, which was 1 if it was not given.
-pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if model[id].attribute("axis").is_none() {
         set(model, id, "axis", 1);
     }
@@ -19,12 +18,12 @@ pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten
 }
 
 /// The third operand always broadcasts.
-pub(crate) fn gemm(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn gemm(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     without(model, id, "broadcast")
 }
 
 /// An attribute got another name.
-pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if let Some(pads) = model[id].remove_attribute("paddings") {
         set(model, id, "pads", pads);
     }
@@ -32,13 +31,13 @@ pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, R
 }
 
 /// The sizes became an input.
-pub(crate) fn reshape(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn reshape(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     ints_as_input(model, id, "shape", 1)
 }
 
 /// The dimensions of the second operand are those of the first one from an axis on, by default the
 /// last ones.
-pub(crate) fn broadcast(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn broadcast(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let given = model[id].read::<i64>("broadcast")?.unwrap_or(0) != 0;
     let axis = model[id].read::<i64>("axis")?.and_then(|axis| usize::try_from(axis).ok());
     model[id].remove_attribute("broadcast");
@@ -52,13 +51,13 @@ pub(crate) fn broadcast(model: &mut Model, id: NodeId, _: bool) -> Result<Rewrit
 }
 
 /// A slope of one dimension has an element for each channel.
-pub(crate) fn slope(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn slope(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let [x, slope] = [rank_of(model, id, 0)?, rank_of(model, id, 1)?];
     widened(model, id, if slope == 1 { x.saturating_sub(2) } else { 0 })
 }
 
 /// The second input has that many more dimensions, of size 1, after its own.
-fn widened(model: &mut Model, id: NodeId, more: usize) -> Result<Rewritten, Reason> {
+fn widened(model: &mut Model, id: NodeId, more: usize) -> Outcome {
     if more == 0 {
         return Ok(Rewritten::InPlace);
     }
@@ -73,7 +72,7 @@ fn widened(model: &mut Model, id: NodeId, more: usize) -> Result<Rewritten, Reas
 
 /// Opset 7 has no attribute that says whether the model is trained. Many producers left it out of
 /// models for inference. From opset 7 on, a `BatchNormalization` with more outputs than one trains.
-pub(crate) fn inference(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn inference(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if model[id].read::<i64>("is_test")? == Some(0) {
         return Err("it is in training mode: `is_test` is 0".into());
     }
@@ -93,7 +92,7 @@ pub(crate) fn inference(model: &mut Model, id: NodeId, _: bool) -> Result<Rewrit
 }
 
 /// The type was a name: `FLOAT`, `INT64`.
-pub(crate) fn cast(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn cast(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let name = model[id].read_required::<&str>("to")?.to_ascii_lowercase();
     let dtype = match name.as_str() {
         "float" => Some(DType::F32),
@@ -106,7 +105,7 @@ pub(crate) fn cast(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
 }
 
 /// A missing bound is infinite; in opset 6, it is the largest number.
-pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     for (bound, none) in [("min", f32::NEG_INFINITY), ("max", f32::INFINITY)] {
         if model[id].attribute(bound).is_none() {
             set(model, id, bound, none);
@@ -116,7 +115,7 @@ pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
 }
 
 /// The exponent became an integer.
-pub(crate) fn norm(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn norm(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let p = model[id].read::<f32>("p")?.unwrap_or(2.0);
     if p.fract() != 0.0 {
         return Err(format!("its exponent {p} is not an integer").into());
@@ -126,7 +125,7 @@ pub(crate) fn norm(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
 }
 
 /// The defaults have more digits since opset 6.
-pub(crate) fn selu(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn selu(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     for (name, number) in [("alpha", 1.6732f32), ("gamma", 1.0507)] {
         if model[id].attribute(name).is_none() {
             set(model, id, name, number);
@@ -136,7 +135,7 @@ pub(crate) fn selu(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
 }
 
 /// The sizes could be an input, of the element type of the others.
-pub(crate) fn split(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn split(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if model[id].attribute("axis").is_none() {
         return Err("its axis is not given, and opset 1 says none".into());
     }
@@ -158,7 +157,7 @@ fn integers(cx: &Builder, sizes: Value) -> Value {
 }
 
 /// One axis was repeated.
-pub(crate) fn tile(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn tile(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let rank = rank_of(model, id, 0)?;
     let axis = constant_numbers(model, input(&model[id], 2)?);
     let axis = axis.ok_or("its axis is computed")?;
@@ -172,7 +171,7 @@ pub(crate) fn tile(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, 
 }
 
 /// Two attributes were the scales of the last two of four dimensions.
-pub(crate) fn upsample(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+pub(crate) fn upsample(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let height = model[id].read_required::<f32>("height_scale")?;
     let width = model[id].read_required::<f32>("width_scale")?;
     model[id].remove_attribute("height_scale");
