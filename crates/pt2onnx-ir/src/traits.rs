@@ -307,4 +307,17 @@ mod tests {
         names.dedup();
         assert_eq!(OPERATORS.iter().map(|row| row.0).collect::<Vec<_>>(), names);
     }
+
+    #[test]
+    fn schemas_agree() {
+        let form = |op| schema::lookup(op, schema::CANONICAL_OPSET).unwrap();
+        let names = |op| form(op).attributes.iter().map(|a| a.name).collect::<Vec<_>>();
+        for op in Traits::REDUCTION.operators() {
+            assert_eq!(names(op), names("ReduceSum"), "{op}");
+        }
+        for op in Traits::COMMUTATIVE.operators() {
+            let types = [0, 1].map(|i| form(op).input(i).unwrap().ty);
+            assert_eq!(types[0], types[1], "{op}");
+        }
+    }
 }
