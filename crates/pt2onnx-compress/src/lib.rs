@@ -10,7 +10,8 @@
 //! use pt2onnx_ir::Model;
 //!
 //! let text = r#"<ir_version: 9, opset_import: ["" : 20]>
-//! main_graph (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }"#;
+//! main_graph (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}>
+//! { y = MatMul (x, w) }"#;
 //! let mut model: Model = text.parse()?;
 //! let cast_weights = Some(CastWeights::Float16);
 //! compress(&mut model, &Options { cast_weights, min_elements: 1, ..Options::default() })?;

@@ -30,7 +30,8 @@ impl Model {
     /// ```
     /// use pt2onnx_ir::Model;
     ///
-    /// let text = "g (float[2] x) => (float[2] y) <float[2] a, float[2] b> { a = Relu (x) b = Exp (a) y = Neg (b) }";
+    /// let text = "g (float[2] x) => (float[2] y) <float[2] a, float[2] b>
+    ///     { a = Relu (x) b = Exp (a) y = Neg (b) }";
     /// let mut model: Model = text.parse()?;
     /// model.extract(&["a".into()], &["b".into()])?;
     /// assert_eq!(model.nodes(Model::MAIN).count(), 1);

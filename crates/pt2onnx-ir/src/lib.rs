@@ -29,15 +29,18 @@
 //!
 //! The parts of a model:
 //!
-//! | item | what it is |
-//! | --- | --- |
-//! | [`Model`] | the arena; `model[id]` is a node or the data of a value, and methods of the model change them |
-//! | [`Value`] | the id of a tensor, a sequence or an optional value; its [`Def`] says whether an input, a constant or a node gives it |
-//! | [`NodeId`], [`Node`] | a call of an operator, with inputs, outputs and attributes; it stands in one region |
-//! | [`RegionId`] | a list of nodes with inputs and outputs: [`Model::MAIN`], the body of a node, or the body of a function |
-//! | [`Type`] | an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), where known |
-//! | [`InsertPoint`], [`Builder`] | the place where new nodes go, and what emits them and infers their types |
-//! | [`OriginId`] | where in the source program a node comes from |
+//! - [`Model`] is the arena: `model[id]` is a node or the data of a value, and methods of the model
+//!   change them.
+//! - [`Value`] is the id of a tensor, a sequence or an optional value. An input, a constant or a
+//!   node defines it ([`Def`]).
+//! - [`NodeId`] is the id of a [`Node`], a call of an operator with inputs, outputs and attributes,
+//!   in one region.
+//! - [`RegionId`] is the id of a list of nodes with inputs and outputs: [`Model::MAIN`], the body of
+//!   a node, or the body of a function.
+//! - [`Type`] has an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), where known.
+//! - [`Builder`] emits nodes at an [`InsertPoint`] and infers their types.
+//! - [`OriginId`] is the id of a node's place in the source program.
+//! - [`Traits`] are the facts about an operator that passes ask for.
 //!
 //! [`Graph`] shows a region to petgraph's algorithms; [`dot()`] draws a model.
 

@@ -446,8 +446,8 @@ impl Tensor {
         Some((whole, order))
     }
 
-    /// The same elements with other sizes. `None` if the number of elements differs or the tensor is
-    /// not contiguous.
+    /// The same elements with other sizes. `None` if their number differs or the tensor is not
+    /// contiguous.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
