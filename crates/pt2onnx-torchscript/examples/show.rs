@@ -1,8 +1,8 @@
-//! Prints the code, the modules and the flattened graph of a TorchScript archive, and what is told
-//! of its inputs: `show MODEL.pt x=float32[n,4]`.
+//! Prints the code, the modules and the flattened graph of a TorchScript archive, for inputs of
+//! these types: `show MODEL.pt x=float32[n,4]`.
 //!
-//! The crate is told the types of results by an implementation of `Types`; here the lowerings of
-//! `pt2onnx-aten` tell them.
+//! The types of results come from an implementation of `Types`; here these are the lowerings of
+//! `pt2onnx-aten`.
 
 use pt2onnx_aten::{Registry, infer};
 use pt2onnx_fx::{Node, text};
@@ -12,7 +12,7 @@ use pt2onnx_torchscript::{
 };
 use std::{fmt::Write as _, io::Write as _};
 
-/// The types that lowerings tell.
+/// The types of lowerings.
 struct Lowerings(Registry);
 
 impl Types for Lowerings {

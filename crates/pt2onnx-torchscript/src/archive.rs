@@ -21,11 +21,11 @@ use std::{
     },
 };
 
-/// The most bytes of a compressed pickle. What it is read into takes many times as much.
+/// The most bytes of a compressed pickle; its objects take many times as much.
 const MAX_RECORD: usize = 32 << 20;
 /// The most bytes of all source ranges.
 const MAX_RANGES: usize = 64 << 20;
-/// The most bytes of all code. What it is parsed into takes many times as much.
+/// The most bytes of all code; its syntax trees take many times as much.
 const MAX_CODE: usize = 64 << 20;
 
 /// An open archive.
@@ -72,7 +72,7 @@ impl SourceFile {
     }
 }
 
-/// What a qualified name such as `__torch__.m.Model` stands for.
+/// The definition that a qualified name such as `__torch__.m.Model` stands for.
 #[derive(Clone, Debug)]
 pub enum Definition {
     /// A class.
@@ -225,11 +225,11 @@ impl Archive {
         &self.files
     }
 
-    /// Where a byte of a file of the code comes from, if the archive tells.
+    /// The origin of a byte of a file of the code, if the archive has it.
     pub(crate) fn origin(&self, file: usize, at: u32) -> Option<Origin> {
         let file = self.files.get(file)?;
         let ranges = file.ranges.get_or_init(|| {
-            // What only messages need is left out if it is damaged.
+            // Records that only messages need are left out if they are damaged.
             let name = format!("{}.debug_pkl", file.path);
             let left = self.ranges.load(Ordering::Relaxed);
             let bytes = self.records.read(&name, left.min(MAX_RECORD)).ok()?;
@@ -240,7 +240,7 @@ impl Archive {
         ranges.as_ref()?.origin(at as usize, file.end(line))
     }
 
-    /// What a qualified name stands for.
+    /// The definition that a qualified name stands for.
     pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.index.get(name)
     }
@@ -286,7 +286,7 @@ impl Archive {
     }
 }
 
-/// What pickles of TorchScript may name.
+/// The globals that pickles of TorchScript may name.
 const RULES: Rules = Rules { allowed, objects: true };
 
 fn allowed(name: &str) -> bool {

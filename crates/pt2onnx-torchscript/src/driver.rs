@@ -38,7 +38,7 @@ const MAX_CALLS: usize = 6;
 pub struct Attempt {
     /// The program.
     pub program: ExportedProgram,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Note>,
     /// The paths of attributes whose new values the program does not give.
     pub lost: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Attempt {
     pub steps: u64,
 }
 
-/// What is made of a method.
+/// A method as a program, and the same by cases.
 #[derive(Debug)]
 pub struct FlatProgram {
     /// The program to translate.
@@ -82,8 +82,8 @@ const POLICIES: &[Policy] = &[
     Policy { with_state: false, case_split: false, allow_sequences: true },
 ];
 
-/// Flattens a method of the saved module by the first policy by which it can be. What `given` does
-/// not have of the inputs, a trace has itself.
+/// Flattens a method of the saved module by the first policy by which it can be. Types of inputs
+/// that `given` does not have come from the trace.
 ///
 /// # Errors
 /// The archive is damaged, types of inputs are missing, or the method has something that cannot be
@@ -139,8 +139,8 @@ pub fn flatten_as(
     on_large_stack(move || flatten_here(archive, method, given, types, policy))
 }
 
-/// What is known of the inputs of a method: what `given` tells, and of other parameters what the
-/// trace tells. The paths begin with names of parameters and are in their order.
+/// The types of the inputs of a method: those in `given`, and for other parameters those of the
+/// trace. The paths begin with names of parameters and are in their order.
 ///
 /// # Errors
 /// There is no such method or input, or the archive is damaged.
@@ -151,7 +151,7 @@ pub fn inputs(
 ) -> Result<Vec<(String, Given)>> {
     let params = parameters(archive, method)?;
     let mut given = GivenInputs::rename(given, &params)?;
-    // What the user tells of a parameter replaces all that the trace tells of it.
+    // A type by the user replaces all that the trace has for the parameter.
     let traced = traced_inputs(archive, method)?;
     let mut told = GivenInputs::rename(traced, &params).unwrap_or_default();
     fn top(path: &str) -> &str {
@@ -167,7 +167,7 @@ pub fn inputs(
     Ok(told)
 }
 
-/// What an archive holds beside its code.
+/// The objects of an archive.
 #[derive(Debug)]
 pub struct Loaded {
     /// The paths of the modules and the names of their classes in Python; the path of the root is
@@ -201,7 +201,7 @@ pub fn loaded(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
     })
 }
 
-/// Runs the interpreter in a thread of its own, which has a large stack.
+/// Runs the evaluator in a separate thread, which has a large stack.
 fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);

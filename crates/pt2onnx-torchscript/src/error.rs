@@ -56,7 +56,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A step of the evaluator that may fail; it adds where to what is wrong.
 pub(crate) type Step<T> = Result<T, Problem>;
 
-/// What a zip file is that is not a readable TorchScript archive.
+/// Kinds of zip files that are not readable TorchScript archives.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]

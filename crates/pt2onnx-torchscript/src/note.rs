@@ -1,4 +1,4 @@
-//! What the user should know of a flattened program.
+//! Warnings about a flattened program.
 
 use crate::error::Site;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::fmt;
 /// sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Where it is, if it is in one place.
+    /// Where it is, if it has a single place.
     pub site: Option<Site>,
-    /// What it is: text without the place.
+    /// The text, without the place.
     pub text: String,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Line {
 pub(crate) enum Origin {
     /// A line of a function that was scripted.
     Line(Line),
-    /// What was traced: the Python stack, outermost frame first.
+    /// The Python stack of a trace, outermost frame first.
     Stack(Vec<Line>),
 }
 

@@ -1,4 +1,4 @@
-//! What the interpreter must be told of each operator: the types of its results. `aten` tells it.
+//! The types of the results of operators, as the evaluator asks for them; `aten` implements them.
 
 pub use pt2onnx_fx::{Contents, Outcome, Typed};
 use pt2onnx_fx::{Name, Node, Values};
@@ -6,8 +6,8 @@ use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
-/// Tells the types of the results of operators. The interpreter runs in a thread of its own, which
-/// has a large stack.
+/// Infers the types of the results of operators. The evaluator runs in a separate thread, which has
+/// a large stack.
 pub trait Types: Send {
     /// The results of a call, in the order of its schema's returns.
     ///
@@ -48,7 +48,7 @@ pub trait Types: Send {
 /// Contents of more elements than these are forgotten.
 pub const MAX_CONTENTS: usize = 4096;
 
-/// What is known of the values so far.
+/// Facts about the values so far.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Types by name: of inputs, parameters, constants and results.

@@ -7,7 +7,7 @@ use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::archive::Records;
 use pt2onnx_torchscript::{Archive, Error, Given, Policy, flatten_as};
 
-/// What becomes of an archive: the error, or `done`.
+/// The result for an archive: the error, or `done`.
 fn end(archive: Result<Archive, Error>) -> String {
     let given = vec![("x".to_owned(), Given::parse("float32[n,m]"))];
     let flat = archive

@@ -89,7 +89,7 @@ fn sizes_that_squeeze_keeps_are_told() {
     assert!(!told("squeeze", "float32[n>=2,4]") && !told("cov", "float32[n]"));
 }
 
-/// What `contiguous` of a transposed row returns is the row itself.
+/// `contiguous` of a transposed row returns the row itself.
 #[test]
 fn writes_that_a_size_decides_are_told() {
     let told = |size: &str, written: &str, returned: &str| {
@@ -127,6 +127,30 @@ fn loops_on_data_become_while_loop() {
         while go:\n      y = torch.sub(y, 1)\n      go = bool(torch.gt(torch.sum(y), 0))\n    return y\n";
     let ops = calls(body, X);
     assert!(ops.contains(&"higher_order.while_loop".to_owned()), "{ops:?}");
+}
+
+#[test]
+fn lists_are_sliced_up_to_numbers_of_data() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    n = int(torch.sum(x))\n    \
+        a = [1, 2, 3][:n]\n    b = [x, x][n:]\n    return torch.mul(torch.mul(x, torch.len(a)), torch.len(b))\n";
+    let ops = calls(body, X);
+    assert_eq!(ops.iter().filter(|op| *op == "aten.stack.default").count(), 2, "{ops:?}");
+    assert_eq!(ops.iter().filter(|op| *op == "aten.slice.Tensor").count(), 2, "{ops:?}");
+    let error = flat(&body.replace("[x, x]", "[\"a\"]"), X).unwrap_err().to_string();
+    assert!(error.contains("expected a known integer"), "{error}");
+}
+
+#[test]
+fn quotients_in_half_precision_are_read_from_the_tensor() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
+        t = torch.scalar_tensor(torch.size(x, 0), dtype=6)\n    \
+        return torch.mul(x, int(torch.div(t, 3)))\n";
+    let reads = |body: &str| {
+        let ops = calls(body, X);
+        ops.iter().filter(|op| *op == "aten._local_scalar_dense.default").count()
+    };
+    assert_eq!(reads(body), 0);
+    assert_eq!(reads(&body.replace("dtype=6", "dtype=5")), 1);
 }
 
 /// Parts of pickles.
@@ -172,7 +196,7 @@ fn errors_name_the_line_that_source_ranges_tell() {
     let stack = "/a/m.py(7): helper\n/v/site-packages/torch/nn/modules/module.py(1): _call_impl\n/a/n.py(2): forward\n\
         /v/site-packages/torch/jit/_trace.py(9): trace\n/a/main.py(1): <module>\n";
     assert_eq!(message(entry(word(stack), word("/a/m.py"))), "m.py:7 (in forward)");
-    // What is damaged, or refers to nothing, tells nothing.
+    // Damaged ranges, and those that refer to nothing, give nothing.
     let code = "code/__torch__.py:5 (in forward)";
     for damaged in
         [number(1), word("x"), tuple(&[number(1)]), entry(number(1), number(99)), b"?".to_vec()]
@@ -267,7 +291,7 @@ fn lists_of_any_sizes_are_sequences() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
-    // What is written into an element does not reach the copy in the sequence.
+    // A write into an element does not reach the copy in the sequence.
     let written = body.replace("    return y", "    _1 = torch.add_(x, 1)\n    return y");
     let error = sequences(&written).unwrap_err().to_string();
     assert!(error.contains("after a write into a tensor that it holds"), "{error}");
@@ -304,7 +328,7 @@ fn lists_that_a_condition_chooses_are_what_its_branches_made_of_them() {
         let error = flat(&body.replace("    return r[0]", &after), X).unwrap_err().to_string();
         assert!(error.contains("that is changed by another name"), "{error}");
     }
-    // What only one of them can be is still there after a change of the other one.
+    // An element of only one of them is still there after a change of the other one.
     for after in
         ["_1 = torch.append(r, x)\n    return r[1]", "_1 = torch.append(a, x)\n    return b[0]"]
     {
@@ -361,7 +385,7 @@ fn what_stops_is_named_with_its_line() {
     }
 }
 
-/// What `forward` raises with the text of a value.
+/// The text of a value, as `forward` raises it.
 fn shown(value: &str) -> String {
     let body = format!(
         "  def forward(self, x: Tensor) -> Tensor:\n    n = torch.size(x, 0)\n    s = str({value})\n    \

@@ -1,4 +1,4 @@
-//! What programs of twice the size cost: steps and nodes are counted, not time.
+//! The cost of programs of twice the size: steps and nodes are counted, not time.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod common;

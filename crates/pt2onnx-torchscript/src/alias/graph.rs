@@ -1,21 +1,21 @@
-//! Notes which memory may be a copy of which, by name.
+//! May-alias analysis: records which memory may be a copy of other memory, by name.
 
 use crate::{error::Site, state::journal::Journal};
 use pt2onnx_fx::Name;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Which memory has copies of which. Memory has the name of the tensor that was made with it.
+/// Copies of memory. Memory has the name of the tensor that was made with it.
 #[derive(Default)]
 pub(crate) struct MayAlias {
-    /// What each copy may have been made of.
+    /// The possible sources of each copy.
     pub(crate) sources: FxHashMap<Name, Vec<Name>>,
-    /// What may be a copy of this memory.
+    /// The possible copies of each source.
     pub(crate) copies: FxHashMap<Name, Vec<Name>>,
-    /// What holds the elements of lists.
+    /// Memory that holds the elements of lists.
     pub(crate) lists: FxHashSet<Name>,
     /// Lists whose elements may be the same tensor.
     pub(crate) repeated: FxHashSet<Name>,
-    /// What stands for other memory while a branch or body runs.
+    /// Tensors that stand for other memory while a branch or body runs.
     pub(crate) stand_ins: Journal<Name, Name>,
 }
 
@@ -48,7 +48,7 @@ impl MayAlias {
         }
     }
 
-    /// What this memory may be in PyTorch: itself, and what it was copied from.
+    /// All that this memory may be in PyTorch: itself, and its sources.
     pub(crate) fn origins(&self, memory: &Name) -> FxHashSet<Name> {
         reached([memory.clone()], &self.sources)
     }

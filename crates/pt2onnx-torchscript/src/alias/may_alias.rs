@@ -26,8 +26,8 @@ impl Evaluator<'_> {
         self.may_alias.stand_ins.insert(tensor.clone(), memory);
     }
 
-    /// Writes what stood for memory back into it. What the write does not reach is known: the
-    /// writes into the stand-in told.
+    /// Writes a stand-in back into its memory. The writes into the stand-in have marked all that
+    /// this one does not reach.
     pub(crate) fn write_back(&mut self, memory: &Name, value: Value) -> Step<()> {
         let outer = self.state.stale.fork();
         let value = vec![Value::Tensor(memory.clone()), value];
@@ -133,8 +133,8 @@ impl Evaluator<'_> {
         })
     }
 
-    /// An error if a trip writes into memory that it keeps by another name, which the next one
-    /// reads: that has a copy of it.
+    /// An error if an iteration writes into memory that it keeps by another name, which the next
+    /// one reads: that has a copy of it.
     pub(crate) fn kept_memory(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
         let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs));
         let written = slots().filter(|(variable, _)| variable.memory().is_some());
@@ -163,7 +163,8 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// An error if a trip keeps a tensor by two names, and the next one writes into a copy of it.
+    /// An error if an iteration keeps a tensor by two names, and the next one writes into a copy of
+    /// it.
     pub(crate) fn kept_copies(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
         let slots = || carried.iter().zip(&body.outputs).enumerate();
         for (at, (_, own)) in slots().filter(|(_, (variable, _))| variable.own) {
@@ -181,8 +182,8 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// An error if a trip writes into a tensor of which the next one reads a copy, before the write
-    /// as well as after it.
+    /// An error if an iteration writes into a tensor of which the next one reads a copy, before the
+    /// write as well as after it.
     pub(crate) fn stale_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
         if self.state.stale.is_empty() {
             return Ok(());
@@ -193,7 +194,7 @@ impl Evaluator<'_> {
             let made = made_by(nodes);
             let read: FxHashSet<Name> = nodes.iter().flat_map(Node::input_names).collect();
             self.steps(read.len())?;
-            // What is carried is another tensor in the next trip.
+            // A carried tensor is another one in the next iteration.
             let outputs = inputs.iter().zip(&body.outputs);
             let next = outputs.filter(|(input, _)| read.contains(*input)).map(|(_, output)| output);
             let outside =
@@ -222,7 +223,7 @@ impl Evaluator<'_> {
         }
         for ((variable, (_, output)), result) in others() {
             self.copied(result, &[variable.initial.clone(), output.clone()]);
-            // The writes of the trips are in it.
+            // The writes of the iterations are in it.
             if variable.own && !self.is_stale(output) {
                 let result = self.memory_of(result);
                 self.state.stale.remove(&result);
@@ -235,7 +236,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The lists to which a body may add the same tensor in several trips.
+    /// The lists to which a body may add the same tensor in several iterations.
     fn repeated_by(&mut self, carried: &[Carried], body: &Body) -> Step<Vec<Ref>> {
         let made = made_by(&body.nodes);
         let first = |name: &Name| self.may_alias.first_origins(&self.memory_of(name));
@@ -245,8 +246,8 @@ impl Evaluator<'_> {
             let Slot::List(list) = variable.slot else { continue };
             let added = first(output);
             count += added.len();
-            // A trip reads what the one before it has made, and once what was there before the
-            // loop.
+            // An iteration reads what the one before it has made, and once what was there before
+            // the loop.
             let mut once = first(&variable.initial);
             for (other, output) in carried.iter().zip(&body.outputs) {
                 let next = first(output);

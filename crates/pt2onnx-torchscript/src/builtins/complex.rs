@@ -2,8 +2,8 @@
 
 use crate::value::Value;
 
-/// The result of an operator on numbers of which one is complex; `None` if it is another operator,
-/// or a number is not known.
+/// The result of an operator on complex numbers; `None` if it is another operator, or a number is
+/// not known.
 pub(crate) fn on_complex(name: &str, args: &[Value]) -> Option<Value> {
     if !args.iter().any(|value| matches!(value, Value::Complex(..))) {
         return None;

@@ -267,7 +267,7 @@ fn scientific(text: &str) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// That PyTorch raises an error.
+/// The problem that PyTorch raises an error.
 pub(crate) fn raises<T>(text: &str) -> Step<T> {
     Err(Problem::Raises(format!("RuntimeError: {text}")))
 }

@@ -298,7 +298,7 @@ fn place(index: &Value, length: i64) -> Step<usize> {
     }
 }
 
-/// That a list is repeated as often as a number says that is not known.
+/// The problem that a list is repeated by a number that is not known.
 fn repeats<T>() -> Step<T> {
     let text = "a list, other than of one number, times a size or number that is not known";
     Err(Problem::Unsupported(text.to_owned()))
@@ -323,7 +323,7 @@ fn order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// The sizes to which tensors of both sizes broadcast. Of two that are not known, the larger one:
+/// The sizes to which tensors of both sizes broadcast. If both are unknown, it is the larger one:
 /// they are equal, or one is 1.
 fn broadcast(a: &[Value], b: &[Value]) -> Step<Vec<Expr>> {
     let rank = a.len().max(b.len());

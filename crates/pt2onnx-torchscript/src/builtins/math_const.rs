@@ -120,7 +120,7 @@ fn fraction(x: f64) -> (f64, i64) {
     (f64::from_bits(bits & !(0x7ff << 52) | (1022 << 52)), exponent - less)
 }
 
-/// What is left of the multiple that is next to `x`, of two equally near ones the even one.
+/// The rest to the nearest multiple of `y`, of two equally near ones the even one.
 fn remainder(x: f64, y: f64) -> f64 {
     let (size, by) = (x.abs(), y.abs());
     if by.is_infinite() && size.is_finite() {

@@ -31,7 +31,7 @@ const FLOATS: &[&str] = &[
 ];
 
 impl Evaluator<'_> {
-    /// The result of an operator on one or two numbers, of which one is not known; `None` if it is
+    /// The result of an operator on one or two numbers that are not all known; `None` if it is
     /// another operator.
     pub(crate) fn on_unknown_numbers(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
         let number =
@@ -116,7 +116,7 @@ impl Evaluator<'_> {
             _ => {
                 let whole = call("trunc", vec![tensor.clone()])?;
                 let rest = call("sub", vec![tensor.clone(), whole.clone()])?;
-                // What is left of infinity is nothing.
+                // The fraction of infinity is 0.
                 let infinite = call("isinf", vec![tensor])?;
                 vec![call("masked_fill", vec![rest, infinite, Value::int(0)])?, whole]
             }

@@ -2,17 +2,21 @@
 //! to those that become nodes.
 
 mod complex;
+mod conversions;
 mod data_dependent;
 mod dict;
+mod environment;
 mod format;
 mod list;
 mod math_const;
 mod math_symbolic;
 mod numbers;
+mod ranges;
 mod resize;
 mod squeeze;
 mod str;
 mod str_ascii;
+mod table;
 mod tensor;
 
 use crate::{
@@ -22,6 +26,14 @@ use crate::{
     value::Value,
 };
 use pt2onnx_tensor::DType;
+
+/// A call of a builtin, without named arguments.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'c> {
+    /// The name of the operator in `aten` or `prim`.
+    pub(crate) name: &'c str,
+    pub(crate) args: &'c [Value],
+}
 
 impl Evaluator<'_> {
     /// Calls an operator such as `aten::add`.
@@ -110,11 +122,6 @@ impl Evaluator<'_> {
         match args.first() {
             Some(Value::List(_)) => {
                 if let Some(value) = self.on_list(name, args)? {
-                    return Ok(Some(value));
-                }
-            }
-            Some(Value::Dict(dict)) => {
-                if let Some(value) = self.on_dict(name, *dict, args)? {
                     return Ok(Some(value));
                 }
             }

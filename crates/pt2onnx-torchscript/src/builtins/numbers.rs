@@ -7,9 +7,7 @@ use crate::{
     schema::Type,
     value::{Value, known},
 };
-use pt2onnx_fx::Device;
 use pt2onnx_symbolic::{Expr, Func};
-use std::sync::Arc;
 
 impl Evaluator<'_> {
     /// The result of an operator on plain values; `None` if it is another operator.
@@ -21,7 +19,7 @@ impl Evaluator<'_> {
         if found.is_some() || name == "__not__" {
             return Ok(found);
         }
-        for table in [Self::conversion, Self::on_ranges, Self::on_surroundings, Self::on_known] {
+        for table in [Self::run_builtin, Self::on_known] {
             let found = table(self, name, args)?;
             if found.is_some() {
                 return Ok(found);
@@ -36,101 +34,6 @@ impl Evaluator<'_> {
             Some(value) => Ok(Some(value)),
             None => self.on_unknown_numbers(name, args),
         }
-    }
-
-    /// The result of a conversion to another kind of value; `None` if it is another operator.
-    fn conversion(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        match (name, args) {
-            ("Int" | "IntImplicit", [a]) => self.as_whole(a).map(Some),
-            ("Float" | "FloatImplicit", [a]) => self.real_of(a).map(Some),
-            ("Bool", [a]) => self.truth_of(a).map(Some),
-            ("ScalarImplicit", [a @ Value::Tensor(_)]) => {
-                self.scalar_of(a, &Type::Number).map(Some)
-            }
-            ("Complex" | "complex", [a, b]) => {
-                Ok(a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::Complex(a, b)))
-            }
-            ("str", [a]) => Ok(Some(self.text_of(a).value())),
-            ("hex" | "oct" | "bin" | "chr", [a]) => self.digits(name, a),
-            ("_unwrap_optional", [Value::None]) => {
-                Err(Problem::Raises("an exception: unwrapping None".to_owned()))
-            }
-            (
-                "unchecked_unwrap_optional" | "_unwrap_optional" | "unchecked_cast",
-                [Value::Optional(maybe)],
-            ) => Ok(Some(maybe.value.clone())),
-            ("unchecked_unwrap_optional" | "_unwrap_optional" | "wait" | "unchecked_cast", [a]) => {
-                Ok(Some(a.clone()))
-            }
-            ("dict", []) => self.dict(Vec::new()).map(Some),
-            ("dict", [pairs @ Value::List(_)]) => self.dict_of(pairs).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// A dict of a list of pairs.
-    fn dict_of(&mut self, pairs: &Value) -> Step<Value> {
-        let dict = self.dict(Vec::new())?;
-        for pair in self.sequence(pairs).unwrap_or_default() {
-            match self.sequence(&pair).as_deref() {
-                Some([key, value]) => self.set_item(&dict, key, value.clone())?,
-                _ => return expected("pairs of keys and values", &pair),
-            }
-        }
-        Ok(dict)
-    }
-
-    /// The result of an operator on ranges or lengths; `None` if it is another operator.
-    fn on_ranges(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        match (name, args) {
-            ("len", [Value::Tuple(tuple)]) => {
-                Ok(Some(Value::int(i64::try_from(tuple.items.len()).unwrap_or(i64::MAX))))
-            }
-            ("rangelist", [n]) => {
-                let items = self.range(std::slice::from_ref(n))?;
-                self.list(items, Some(Type::Int)).map(Some)
-            }
-            ("__range_length", [Value::Int(start), Value::Int(end), Value::Int(step)])
-                if let Some(known) = step.as_int().filter(|&step| step != 0)
-                    && (start.as_int().is_none() || end.as_int().is_none()) =>
-            {
-                let span = if known > 0 { end - start } else { start - end };
-                let stride = Expr::int(known.saturating_abs());
-                Ok(Some(Value::Int(Expr::max(&span.ceil_div(&stride), &Expr::ZERO))))
-            }
-            ("__range_length", [_, _, _]) => {
-                let length = self.range(args)?.len();
-                Ok(Some(Value::int(i64::try_from(length).unwrap_or(i64::MAX))))
-            }
-            ("__derive_index", [Value::Int(i), Value::Int(start), Value::Int(step)]) => {
-                Ok(Some(Value::Int(start + i * step)))
-            }
-            ("divmod", [a, b]) => self.divmod(a, b),
-            _ => Ok(None),
-        }
-    }
-
-    /// The result of an operator on devices, or on the state in which PyTorch runs; `None` if it is
-    /// another operator.
-    fn on_surroundings(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        Ok(Some(match (name, args) {
-            ("device", [a, ..]) if !matches!(a, Value::Tensor(_)) => {
-                Value::Device(Arc::new(Device { kind: "cpu".into(), index: None }))
-            }
-            ("type", [Value::Device(device)]) => Value::str(&device.kind),
-            ("index", [Value::Device(_)]) => Value::None,
-            ("warn" | "Print" | "set_grad_enabled" | "_set_grad_enabled" | "manual_seed", _) => {
-                Value::None
-            }
-            ("is_grad_enabled" | "is_autocast_enabled" | "is_autocast_cpu_enabled", _)
-            | ("_is_tracing" | "is_tracing" | "is_scripting_unset", _) => Value::bool(false),
-            ("is_scripting", _) => Value::bool(true),
-            // bfloat16 on the CPU, otherwise float16.
-            ("get_autocast_dtype", [device]) => {
-                Value::int(if device.as_str() == Some("cpu") { 15 } else { 5 })
-            }
-            _ => return Ok(None),
-        }))
     }
 
     /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another
@@ -170,16 +73,6 @@ impl Evaluator<'_> {
             {
                 Ok(Some(Value::bool(self.same(a, b) == (name == "eq"))))
             }
-            _ => Ok(None),
-        }
-    }
-
-    /// The quotient and the rest.
-    fn divmod(&mut self, a: &Value, b: &Value) -> Step<Option<Value>> {
-        let pair = [a.clone(), b.clone()];
-        let parts = [self.on_values("floordiv", &pair)?, self.on_values("remainder", &pair)?];
-        match parts {
-            [Some(quotient), Some(rest)] => self.tuple(vec![quotient, rest], None).map(Some),
             _ => Ok(None),
         }
     }

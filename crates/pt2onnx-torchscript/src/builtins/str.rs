@@ -11,7 +11,7 @@ use crate::{
 };
 use memchr::memmem;
 
-/// What a string or an unknown text is joined with.
+/// A string or an unknown text, to be joined.
 fn part(value: &Value) -> Option<Text> {
     let (text, exact) = match value {
         Value::Str(text) => (text, true),
@@ -306,7 +306,7 @@ fn number(n: usize) -> Value {
     Value::int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// What C++ has from one place to another.
+/// The substring of C++ between two places.
 fn between(text: &[u8], from: usize, to: usize) -> Step<&[u8]> {
     match text.get(from..to.min(text.len()).max(from)) {
         Some(within) => Ok(within),
@@ -334,7 +334,7 @@ fn find(text: &[u8], other: &[u8], last: bool) -> Option<usize> {
     if last { memmem::rfind(text, other) } else { memmem::find(text, other) }
 }
 
-/// The parts between separators, of which the first or last few count.
+/// The parts between the first or last few separators.
 fn split<'t>(text: &'t [u8], separator: &[u8], most: usize, last: bool) -> Vec<&'t [u8]> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while parts.len() < most
@@ -358,7 +358,7 @@ fn words(text: &[u8]) -> Vec<&[u8]> {
     text.split(blank).filter(|word| !word.is_empty()).collect()
 }
 
-/// The lines, and what ends them if that is kept: it is a part of its own.
+/// The lines; their ends, if they are kept, are separate parts.
 fn lines(text: &[u8], keep: bool) -> Vec<&[u8]> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
 //! Methods of strings that take nothing but the string. As in C++, they know the letters of ASCII
 //! only, and count bytes.
 
-/// The truth of a test such as `isalpha`; `None` if it is no test.
+/// The truth of a test such as `isalpha`; `None` for other methods.
 pub(crate) fn test(name: &str, text: &[u8]) -> Option<bool> {
     let all = |fits: fn(&u8) -> bool| !text.is_empty() && text.iter().all(fits);
     let letters = || text.iter().filter(|c| c.is_ascii_alphabetic());
@@ -52,7 +52,7 @@ pub(crate) fn changed(name: &str, text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// What C's `isspace` says.
+/// C's `isspace`.
 pub(crate) fn is_space(c: &u8) -> bool {
     matches!(c, b' ' | b'\t'..=b'\r')
 }

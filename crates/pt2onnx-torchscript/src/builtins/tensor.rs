@@ -76,7 +76,7 @@ impl Evaluator<'_> {
                 let all = self.operator("aten", "all", vec![equal], Kwargs::new())?;
                 return self.scalar_of(&all, &Type::Bool).map(Some);
             }
-            // What is not done does not ask how often.
+            // Without training, the probability is never read.
             ("dropout" | "alpha_dropout" | "feature_dropout", [_, Value::Float(p), train])
                 if known(p).is_none() && train.as_bool() == Some(false) =>
             {
@@ -141,7 +141,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What the type of a tensor says.
+    /// Queries answered from the static type of a tensor.
     fn by_type(
         &mut self,
         name: &str,

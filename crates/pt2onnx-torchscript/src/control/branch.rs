@@ -14,7 +14,7 @@ use pt2onnx_symbolic::Expr;
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAIL_DUPLICATIONS: usize = 32;
 
-/// What is left to do after a condition that is not known.
+/// The remaining work after a condition that is not known.
 pub(crate) enum BranchResult<'s> {
     /// Both branches are joined.
     Joined,

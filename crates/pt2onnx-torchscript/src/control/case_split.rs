@@ -8,13 +8,13 @@ use crate::{
 };
 use pt2onnx_symbolic::{Expr, Func};
 
-/// The most conditions of which a method has cases: each doubles the program.
+/// The most conditions with cases: each doubles the program.
 const MAX_CASES: usize = 4;
 
 /// Why a condition on the number of chunks has cases.
 const CHUNKS: &str = "the number of chunks depends on it";
 
-/// What failed runs told.
+/// Conditions that caused earlier runs to fail.
 #[derive(Default)]
 pub(crate) struct Cases {
     /// The conditions that they lacked the cases of, with their errors.
@@ -73,7 +73,7 @@ impl Problem {
         Self::Sizes { condition, why: CHUNKS.to_owned() }
     }
 
-    /// What stands against a model for both cases of a condition on sizes.
+    /// Why the cases of a condition on sizes cannot share one model.
     pub(crate) fn of_sizes(condition: &Expr, why: &Self) -> Self {
         let why = match why {
             Self::Branch(why) => why.clone(),

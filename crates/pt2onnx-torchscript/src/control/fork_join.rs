@@ -18,17 +18,17 @@ use pt2onnx_symbolic::{Expr, Func, Range};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
-/// What a branch does.
+/// The code of a branch.
 pub(crate) type Body<'b> = &'b dyn Fn(&mut Evaluator<'_>, &mut Env) -> Step<Flow>;
 
-/// What decides between two branches.
+/// The condition of two branches.
 struct Condition {
     predicate: Argument,
     /// The condition, if it is one on numbers.
     known: Option<Expr>,
 }
 
-/// What became of both branches.
+/// The result of running both branches.
 enum ForkResult {
     Joined(Flow),
     /// They write into this memory.
@@ -43,7 +43,7 @@ impl Condition {
         self.known.clone().filter(|condition| !of_data(condition))
     }
 
-    /// What holds in a branch.
+    /// The condition that holds in a branch.
     fn holds(&self, branch: usize) -> Option<Expr> {
         let known = self.known.clone()?;
         Some(if branch == 0 { known } else { Expr::call(Func::Not, vec![known]) })
@@ -117,8 +117,8 @@ impl Evaluator<'_> {
         self.join_ends(condition, branches, &changed, memory, env).map(ForkResult::Joined)
     }
 
-    /// Notes the memory that writes in branches did not reach. What the first one made is not there
-    /// in the second one.
+    /// Notes the memory that writes in branches did not reach. Memory of the first branch is not
+    /// there in the second one.
     fn add_stale(&mut self, [yes, no]: &[Branch; 2]) -> Step<()> {
         self.steps(yes.delta.stale.len() + no.delta.stale.len())?;
         let values = &self.state.facts.values;
@@ -212,7 +212,7 @@ impl Evaluator<'_> {
         };
         let outside = delta.mod_set.iter().filter(|root| !is_new(&self.state, root));
         let outside = outside.cloned().collect();
-        // What took the place of tensors that the branch has made still does after it.
+        // Substitutions of tensors that the branch has made still hold after it.
         for (old, new) in &delta.substitution {
             if let Some(new) = new
                 && is_new(&self.state, old)

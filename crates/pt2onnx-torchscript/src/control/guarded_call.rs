@@ -10,8 +10,8 @@ use crate::{
 use pt2onnx_fx::Node;
 
 impl Evaluator<'_> {
-    /// The result of an operator of which a truth value is not known, or whether an argument is
-    /// there; `None` if all are.
+    /// The result of an operator with an unknown truth value, or with an argument that may be None;
+    /// `None` for other calls.
     pub(crate) fn guarded_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let flag = |(value, param): (&Option<Value>, &Param)| match value {
             Some(Value::Bool(e)) => e.as_int().is_none() && *param.ty.given() == Type::Bool,
@@ -19,7 +19,7 @@ impl Evaluator<'_> {
         };
         let maybe = |value: &Option<Value>| matches!(value, Some(Value::Optional(_)));
         let flag = bound.iter().zip(&schema.params).position(flag);
-        // What may be None is chosen last: its operator runs only where it is there.
+        // An argument that may be None is chosen last: its operator runs only where it is there.
         let Some(at) = flag.or_else(|| bound.iter().position(maybe)) else { return Ok(None) };
         let (condition, values) = match bound.get(at) {
             Some(Some(Value::Bool(e))) => (e, [true, false].map(Value::bool)),
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
                 *slot = Some(value);
             }
             let value = self.emit(schema, bound)?;
-            // What its arguments need stays outside.
+            // Nodes of its arguments stay outside.
             let of_it = |node: &mut Node| *node.target.name == *schema.name;
             Ok((value, self.state.nodes.pop_if(of_it).into_iter().collect::<Vec<_>>()))
         });

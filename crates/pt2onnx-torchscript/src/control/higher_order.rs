@@ -1,4 +1,4 @@
-//! Bodies of higher-order ops: graphs of their own, which get all that they read as operands.
+//! Bodies of higher-order ops: separate graphs, which get all that they read as operands.
 
 use crate::{
     alias::graph::last_of,

@@ -26,7 +26,7 @@ use std::{
     sync::Arc,
 };
 
-/// What a join reads of the state before the branches, and the supply of names and symbols.
+/// The parts of the state that a join reads, and the supply of names and symbols.
 pub(crate) struct Base<'j> {
     pub(crate) heap: &'j Heap,
     pub(crate) values: &'j Values,
@@ -81,7 +81,7 @@ pub(crate) struct Joiner<'j> {
     /// The lists and dicts of both branches that became one, by both and by each of them.
     pairs: FxHashMap<[Ref; 2], Ref>,
     one_of: [FxHashMap<Ref, Ref>; 2],
-    /// What the nodes of each branch make.
+    /// The results of the nodes of each branch.
     made: [OnceCell<FxHashSet<Name>>; 2],
     joined: Joined,
 }
@@ -113,7 +113,7 @@ impl<'j> Joiner<'j> {
         (self.joined, self.phis)
     }
 
-    /// What both branches do with the flow.
+    /// The flow after both branches.
     pub(crate) fn flows(&mut self) -> Step<Flow> {
         let [yes, no] = self.ends;
         match (&yes.flow, &no.flow) {
@@ -343,7 +343,7 @@ impl<'j> Joiner<'j> {
         })
     }
 
-    /// Values of which one may be None.
+    /// Two values; one may be None.
     fn optional(&mut self, values: [&Value; 2]) -> Step<Value> {
         let [(a, x), (b, y)] = values.map(Optional::parts);
         let present = match (a.as_int(), b.as_int(), &self.sizes) {
@@ -624,7 +624,7 @@ impl<'j> Joiner<'j> {
     }
 }
 
-/// What the branches have: the first of the two in this branch, the other one in the other branch.
+/// The operands of the branches: the first of the two is that of this branch.
 fn in_order<T>(branch: usize, own: T, other: T) -> [T; 2] {
     if branch == 0 { [own, other] } else { [other, own] }
 }

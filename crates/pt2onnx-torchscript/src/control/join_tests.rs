@@ -53,7 +53,7 @@ fn branch((variables, list): &End) -> Branch {
     }
 }
 
-/// What two branches become, with operands in place of the names of phis.
+/// The join of two branches, with operands in place of the names of phis.
 fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>, usize)> {
     let (mut state, env) = start();
     state.join = how;

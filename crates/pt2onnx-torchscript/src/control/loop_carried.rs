@@ -1,4 +1,4 @@
-//! What a loop carries from one trip to the next, and where it stands in the values of variables.
+//! Loop-carried values, and where they stand in the values of variables.
 
 use crate::{
     syntax::{Expr, ExprKind, Stmt, StmtKind},
@@ -7,7 +7,7 @@ use crate::{
 use pt2onnx_fx::Name;
 use std::sync::Arc;
 
-/// What a loop carries from one trip to the next.
+/// The place of a loop-carried value.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Slot {
     /// A part of a variable: a tensor or number in the tuples that it holds.
@@ -26,7 +26,7 @@ impl Slot {
         matches!(self, Self::Member(of, at, _) if *of == item && place.is_none_or(|place| at == place))
     }
 
-    /// What it is called in messages and in the model.
+    /// Its name in messages and in the model.
     pub(crate) fn name(&self) -> Name {
         match self {
             Self::Variable(name, _) | Self::Memory(name) => name.clone(),
@@ -58,9 +58,9 @@ pub(crate) struct Carried {
     pub(crate) slot: Slot,
     pub(crate) initial: Name,
     pub(crate) like: Value,
-    /// The variables that are this memory, before and after each trip.
+    /// The variables that are this memory, before and after each iteration.
     pub(crate) variables: Vec<Name>,
-    /// Whether a trip begins with a copy of it, into which it writes.
+    /// Whether an iteration begins with a copy of it, into which it writes.
     pub(crate) own: bool,
 }
 
@@ -79,8 +79,8 @@ impl Carried {
 const PRESENT: usize = usize::MAX;
 const HELD: usize = usize::MAX - 1;
 
-/// The places of tensors and numbers in a value. What may be None has two parts: whether it is
-/// there, and what it is.
+/// The places of tensors and numbers in a value. A value that may be None has two parts: whether it
+/// is there, and the value then.
 pub(crate) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     let below = |at: usize, part: &Value| {
         leaves(part).into_iter().map(move |path| [vec![at], path].concat()).collect::<Vec<_>>()

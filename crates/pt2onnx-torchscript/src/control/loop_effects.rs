@@ -1,4 +1,4 @@
-//! What the body of a loop changes: it becomes what the loop carries.
+//! Loop effects: all that the body of a loop changes becomes loop-carried.
 
 use crate::{
     control::loop_carried::{Carried, Place, Slot, at_path, leaves},
@@ -11,19 +11,20 @@ use pt2onnx_symbolic::Expr as Sym;
 
 /// Something that the body changes and that is not carried yet.
 pub(crate) enum Change {
-    /// An attribute of an object or an element of a list or dict, and what it is after a trip.
+    /// An attribute of an object or an element of a list or dict, and what it is after an
+    /// iteration.
     Member(Ref, Place, Value),
     /// A list whose length changes, and what its elements are like.
     List(Ref, Option<ElementSpec>),
     Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
-    /// Variables that are this memory before a trip, and something else after it.
+    /// Variables that are this memory before an iteration, and something else after it.
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, Vec<Ref>),
-    /// A variable has a value of another form before the loop than after a trip: it is to begin
-    /// with this one.
+    /// A variable has a value of another form before the loop than after an iteration: it is to
+    /// begin with this one.
     Widen(Name, Value),
 }
 
@@ -112,8 +113,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The tensor of a list whose length changes in the loop; `sample` tells what its elements are
-    /// like.
+    /// The tensor of a list whose length changes in the loop; `sample` is the type of its elements.
     fn list_as_tensor(&mut self, list: Ref, sample: Option<ElementSpec>) -> Step<Name> {
         let Some(parts) = self.dyn_list(list) else {
             return self.generalize(list, sample);
@@ -127,9 +127,9 @@ impl Evaluator<'_> {
         Ok(parts.tensor)
     }
 
-    /// Variables that are this memory begin each trip with a copy of their tensor: writes reach
-    /// nothing else. The memory must be of the scope in which the loop is, so that all that reads
-    /// it by another name is known to be outdated.
+    /// Variables that are this memory begin each iteration with a copy of their tensor: writes
+    /// reach nothing else. The memory must be of the scope in which the loop is, so that all that
+    /// reads it by another name is known to be outdated.
     fn carry_copies(&mut self, root: &Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
         let slot = Slot::Memory(root.clone());
         let at = carried.iter().position(|other| other.slot == slot);
@@ -151,7 +151,7 @@ impl Evaluator<'_> {
         self.state.is_of_region(name) && !is_input()
     }
 
-    /// The memory whose variables are something else after a trip.
+    /// The memory whose variables are something else after an iteration.
     pub(crate) fn replaced_memory(&self, carried: &[Carried], within: &Env) -> Vec<Change> {
         let mut found = Vec::new();
         for memory in carried {
@@ -184,7 +184,7 @@ impl Evaluator<'_> {
         Ok(memory)
     }
 
-    /// What the body changed that is not carried. `first` is the first symbol that it may have
+    /// The changes of the body that are not carried. `first` is the first symbol that it may have
     /// made.
     pub(crate) fn changes(
         &self,
@@ -204,7 +204,7 @@ impl Evaluator<'_> {
         Ok(found)
     }
 
-    /// Notes how an item of the heap differs from what it was before a trip.
+    /// Notes how an item of the heap differs from what it was before an iteration.
     fn item_changes(
         &self,
         of: Ref,
@@ -235,7 +235,7 @@ impl Evaluator<'_> {
                     }
                     sample => sample.flatten(),
                 };
-                // What is in the list tells more than what joins it.
+                // The elements of the list decide before those that join it.
                 let sample = sample.filter(|s| items.is_empty() || s.jagged.is_some());
                 found.push(Change::List(of, sample));
                 Ok(())
@@ -290,7 +290,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// Notes which attributes or elements of an item differ before and after a trip.
+    /// Notes which attributes or elements of an item differ before and after an iteration.
     fn member_changes<'v>(
         &self,
         of: Ref,

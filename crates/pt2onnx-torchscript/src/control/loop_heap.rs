@@ -1,4 +1,4 @@
-//! Lists and dicts that a loop replaces in each trip (`states = new`), also within others and
+//! Lists and dicts that a loop replaces in each iteration (`states = new`), also within others and
 //! within tuples: what is new moves into those that were there before, which the loop then carries.
 
 use crate::{
@@ -16,7 +16,7 @@ pub(crate) type UniqueOwners = Vec<(Name, Ref)>;
 /// How deeply lists, dicts and tuples may nest.
 const MAX_NESTING: usize = 20;
 
-/// A list or dict, and the one in whose place it stands after a trip.
+/// A list or dict, and the one in whose place it stands after an iteration.
 struct Pair {
     from: Ref,
     to: Ref,
@@ -75,9 +75,9 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Moves what is new in variables after a trip into what they referred to before it, when there
-    /// were `count` items. `names`: those that the body assigns to. Returns what needs to be the
-    /// variable's own first.
+    /// Moves what is new in variables after an iteration into what they referred to before it, when
+    /// there were `count` items. `names`: those that the body assigns to. Returns what needs to be
+    /// the variable's own first.
     pub(crate) fn move_items(
         &mut self,
         (names, unique_owners): (&[Name], &UniqueOwners),
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
         Ok(others)
     }
 
-    /// Whether the contents of two lists or dicts, before the trip and now, stand in the same
+    /// Whether the contents of two lists or dicts, before the iteration and now, stand in the same
     /// places.
     fn aligned(&self, old: Option<&Item>, new: Option<&Item>) -> bool {
         match (old, new) {
@@ -127,7 +127,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The lists and dicts made in the trip that stand in the place of others.
+    /// The lists and dicts made in the iteration that stand in the place of others.
     fn pairs(&self, old: &Value, new: &Value, count: usize, found: &mut Vec<Pair>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
         if let (Value::Tuple(a), Value::Tuple(b)) = (old, new) {
@@ -149,7 +149,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The value before the trip, with the contents of the new one.
+    /// The value before the iteration, with the contents of the new one.
     fn settled(&mut self, old: &Value, new: &Value, count: usize, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else { return new.clone() };
         if let (Value::Tuple(a), Value::Tuple(b)) = (old, new)
@@ -180,8 +180,8 @@ impl Evaluator<'_> {
         old.clone()
     }
 
-    /// Whether another carried variable, something that was there before the trip, or the variable
-    /// itself in another place refers to one of these lists and dicts.
+    /// Whether another carried variable, something that was there before the iteration, or the
+    /// variable itself in another place refers to one of these lists and dicts.
     fn is_shared(
         &mut self,
         pairs: &[Pair],
@@ -208,7 +208,7 @@ impl Evaluator<'_> {
             }
             steps += 1;
         }
-        // What is to take in another one is nowhere else.
+        // A list that takes in another one is nowhere else.
         if pairs.iter().any(|pair| own.contains(&pair.to)) {
             return Ok(true);
         }
@@ -223,7 +223,7 @@ impl Evaluator<'_> {
                 self.steps(steps)?;
                 return Ok(true);
             }
-            // What the variable has in place is followed as a part of it.
+            // An item that stays in place is followed as a part of the variable.
             if own.contains(&at) || !seen.insert(at) {
                 continue;
             }
@@ -251,8 +251,8 @@ fn item_of(value: &Value) -> Option<Ref> {
     }
 }
 
-/// A list or dict before a trip, and the one after it, if that is the same or was made in the trip.
-/// `count`: how many items there were.
+/// A list or dict before an iteration, and the one after it, if that is the same or was made in the
+/// iteration. `count`: how many items there were.
 fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
     let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
     let (to, from) = item_of(old).zip(item_of(new))?;

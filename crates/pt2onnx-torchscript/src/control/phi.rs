@@ -16,7 +16,7 @@ pub(crate) struct Branch {
     /// The variables that it assigned.
     pub(crate) env: Changes<Name, Value>,
     pub(crate) delta: Delta,
-    /// What stands for the memory that both branches write into.
+    /// The stand-ins for the memory that both branches write into.
     pub(crate) copies: Vec<Name>,
     /// Other memory from outside that it writes into.
     pub(crate) outside: Vec<Name>,
@@ -44,13 +44,13 @@ pub(crate) struct Phi {
     pub(crate) name: Name,
     /// Its type; none for a sequence.
     pub(crate) meta: Option<TensorMeta>,
-    /// What it is in each branch.
+    /// Its operands by branch.
     pub(crate) operands: [Operand; 2],
     /// The symbols of the numbers that are read from it.
     pub(crate) numbers: Vec<Expr>,
 }
 
-/// What a phi is in a branch.
+/// The operand of a phi in a branch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Tensor(Name),
@@ -84,7 +84,7 @@ pub(crate) struct Joined {
     pub(crate) copies: Vec<(Ref, Ref)>,
     /// New symbols of sizes.
     pub(crate) sizes: Vec<Expr>,
-    /// What the join took of the budget.
+    /// The steps of the join.
     pub(crate) steps: u64,
 }
 

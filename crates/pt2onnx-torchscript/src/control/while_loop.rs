@@ -1,5 +1,5 @@
-//! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body
-//! changes.
+//! Loops whose number of iterations depends on data: a `while_loop` node, which carries what the
+//! body changes.
 
 use crate::{
     control::{
@@ -21,9 +21,9 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// How often a body is tried with more general types of what it carries.
-const MAX_TRIES: usize = 8;
+const MAX_ITERATIONS: usize = 8;
 
-/// What decides whether a loop goes on.
+/// The condition of a loop.
 pub(crate) enum Test<'e> {
     /// The condition of `while`.
     While(&'e Expr),
@@ -31,8 +31,7 @@ pub(crate) enum Test<'e> {
     Range(Name, Value, Value),
 }
 
-/// A loop, the variables that its body assigns to, and those that have a list or dict of their own
-/// for it.
+/// A loop, the variables that its body assigns to, and those with a separate list or dict for it.
 struct Loop<'e> {
     test: &'e Test<'e>,
     body: &'e [Stmt],
@@ -40,10 +39,10 @@ struct Loop<'e> {
     unique_owners: UniqueOwners,
 }
 
-/// What a try of a loop's body tells.
-enum Attempt {
-    /// The bodies, what is carried as it is at the end of a trip, and memory that writes do not
-    /// reach.
+/// The result of one run of a loop's body.
+enum Iteration {
+    /// The bodies, what is carried as it is at the end of an iteration, and memory that writes do
+    /// not reach.
     Done([Body; 2], Vec<Name>, Changes<Name, Arc<str>>),
     /// The body changes more than was thought.
     Changes(Vec<Change>),
@@ -64,7 +63,7 @@ fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
 }
 
 impl Evaluator<'_> {
-    /// A loop on data. What its body changes must be tensors, numbers and lists of them.
+    /// A loop on data. Its body may change tensors, numbers and lists of them.
     pub(crate) fn repeat(&mut self, test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Step<Flow> {
         let names = loop_variables(test, body, env);
         let mut carried = Vec::new();
@@ -74,11 +73,11 @@ impl Evaluator<'_> {
         }
         let mut metas = self.initial_metas(&carried)?;
         let mut the_loop = Loop { test, body, names, unique_owners: UniqueOwners::new() };
-        // The symbols of sizes that change from trip to trip.
+        // The symbols of sizes that change from iteration to iteration.
         let mut changing = Vec::new();
-        for _ in 0..MAX_TRIES {
-            match self.attempt(&the_loop, env, &carried, &metas)? {
-                Attempt::Changes(changes) => {
+        for _ in 0..MAX_ITERATIONS {
+            match self.iterate(&the_loop, env, &carried, &metas)? {
+                Iteration::Changes(changes) => {
                     for change in changes {
                         match change {
                             Change::Owner(name, of) => {
@@ -94,7 +93,7 @@ impl Evaluator<'_> {
                     }
                     metas = self.initial_metas(&carried)?;
                 }
-                Attempt::Done(bodies, made, stale) => {
+                Iteration::Done(bodies, made, stale) => {
                     if !self.widen(&mut metas, &made, &mut changing)? {
                         self.state.stale.apply(stale);
                         return self.finish_loop(bodies, &carried, (metas, &changing), env);
@@ -110,8 +109,8 @@ impl Evaluator<'_> {
         carried.iter().map(|variable| self.meta(&variable.initial).cloned()).collect()
     }
 
-    /// Gives sizes that a trip changes a symbol of their own, and forgets strides that it changes.
-    /// Whether any type became another one.
+    /// Gives each size that an iteration changes a symbol, and forgets strides that it changes.
+    /// Returns whether any type changed.
     fn widen(
         &mut self,
         metas: &mut [TensorMeta],
@@ -142,31 +141,31 @@ impl Evaluator<'_> {
 
     /// Runs test and body once, over variables of these types. All but what the graph has is as
     /// before then.
-    fn attempt(
+    fn iterate(
         &mut self,
         the_loop: &Loop<'_>,
         env: &Env,
         carried: &[Carried],
         metas: &[TensorMeta],
-    ) -> Step<Attempt> {
+    ) -> Step<Iteration> {
         let snapshot = self.state.fork();
         let fresh = self.state.facts.symbols.clone();
-        let result = self.trip(the_loop, env, carried, metas, fresh);
+        let result = self.iteration(the_loop, env, carried, metas, fresh);
         let delta = self.state.rewind(snapshot);
         match result {
-            Ok(Attempt::Done(bodies, made, _)) => Ok(Attempt::Done(bodies, made, delta.stale)),
+            Ok(Iteration::Done(bodies, made, _)) => Ok(Iteration::Done(bodies, made, delta.stale)),
             other => other,
         }
     }
 
-    fn trip(
+    fn iteration(
         &mut self,
         the_loop: &Loop<'_>,
         env: &Env,
         carried: &[Carried],
         metas: &[TensorMeta],
         mut fresh: Symbols,
-    ) -> Step<Attempt> {
+    ) -> Step<Iteration> {
         let (nodes, count) = (self.state.nodes.len(), self.state.heap.len());
         let (inputs, within) = self.enter(env, carried, metas)?;
         let Loop { test, body, names, unique_owners } = the_loop;
@@ -181,7 +180,7 @@ impl Evaluator<'_> {
         }
         let others = self.move_items((names, unique_owners), (env, &mut within), count)?;
         if !others.is_empty() {
-            return Ok(Attempt::Changes(others));
+            return Ok(Iteration::Changes(others));
         }
         let mut changes = self.changes(carried, &inputs, &fresh.next(false))?;
         for name in names {
@@ -192,7 +191,7 @@ impl Evaluator<'_> {
         }
         changes.extend(self.replaced_memory(carried, &within));
         if !changes.is_empty() {
-            return Ok(Attempt::Changes(changes));
+            return Ok(Iteration::Changes(changes));
         }
         if let Test::Range(target, ..) = test
             && let Some(Value::Int(i)) = within.get(target).cloned()
@@ -208,11 +207,11 @@ impl Evaluator<'_> {
         self.kept_memory(carried, &body)?;
         self.kept_copies(carried, &body)?;
         self.stale_copies([&test_body, &body])?;
-        Ok(Attempt::Done([test_body, body], outputs, Changes::default()))
+        Ok(Iteration::Done([test_body, body], outputs, Changes::default()))
     }
 
-    /// What a carried slot holds at the end of a trip, as a tensor. `input` is what it held at the
-    /// beginning.
+    /// The value of a carried slot at the end of an iteration, as a tensor. `input` is its value at
+    /// the beginning.
     fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
         let (value, name) = match &carried.slot {
             Slot::Variable(name, path) => {
@@ -304,7 +303,7 @@ impl Evaluator<'_> {
     }
 
     /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into
-    /// it. What the program has of that memory besides is not seen there.
+    /// it. Other tensors of that memory are not seen there.
     pub(crate) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
         self.forget(root);
         let names = self.memory.aliases_of(root).to_vec();

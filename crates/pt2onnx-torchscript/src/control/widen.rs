@@ -1,5 +1,5 @@
 //! The forms of variables that loops change: a tuple, a value that may be None, or one that only a
-//! trip makes.
+//! iteration makes.
 
 use crate::{
     control::loop_carried::{Carried, Place, leaves},
@@ -11,8 +11,8 @@ use pt2onnx_fx::Name;
 use std::sync::Arc;
 
 impl Evaluator<'_> {
-    /// What a variable begins with, so that it has the form of a value that it gets later.
-    /// Placeholders are never read.
+    /// The initial value of a variable, in the form of a value that it gets later. Placeholders are
+    /// never read.
     pub(crate) fn initial_value(&mut self, before: Option<&Value>, later: &Value) -> Step<Value> {
         let before = before.cloned().unwrap_or(Value::None);
         Ok(match (&before, later) {
@@ -52,7 +52,7 @@ impl Evaluator<'_> {
     }
 
     /// Whether a variable needs another form before the loop, to be able to hold what it has after
-    /// a trip.
+    /// an iteration.
     pub(crate) fn form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
         let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
         Ok(match (before, after) {
@@ -83,7 +83,7 @@ impl Evaluator<'_> {
             {
                 true
             }
-            // That they have the same type is seen later.
+            // Their types are compared later.
             (a, b) if leaf(a) && leaf(b) => false,
             (a, b) if self.same(a, b) => false,
             (a, _) => {
@@ -93,7 +93,8 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Whether an attribute or element is not carried, or not in the form that it has after a trip.
+    /// Whether an attribute or element is not carried, or not in the form that it has after an
+    /// iteration.
     pub(crate) fn is_changed(
         &self,
         (of, place): (Ref, &Place),
@@ -113,8 +114,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// What an attribute or element begins with, so that it has the form of a value that it gets
-    /// later.
+    /// The initial value of an attribute or element, in the form of a value that it gets later.
     pub(crate) fn initial_member(&mut self, of: Ref, place: &Place, later: &Value) -> Step<Value> {
         let before = self.value_at(of, place).unwrap_or(Value::None);
         if !self.form(&place.name(), &before, later)? {
@@ -129,7 +129,7 @@ impl Evaluator<'_> {
         Ok(initial_value)
     }
 
-    /// What an object, list or dict has at a place.
+    /// The value of an object, list or dict at a place.
     pub(crate) fn value_at(&self, of: Ref, place: &Place) -> Option<Value> {
         match (self.state.heap.get(of.0)?, place) {
             (Item::Object { attributes, .. }, Place::Attribute(name)) => attributes.get(name),

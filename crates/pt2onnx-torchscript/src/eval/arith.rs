@@ -264,7 +264,7 @@ pub(crate) fn truncated(x: &Expr) -> Step<Expr> {
     }
 }
 
-/// That a text which is not known decides something.
+/// The problem that a text which is not known decides something.
 pub(crate) fn unknown_str<T>() -> Step<T> {
     unsupported(
         "the text of a value that is not known, other than in a message (compare the value itself, or give fixed sizes),",

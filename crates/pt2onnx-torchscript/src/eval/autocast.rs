@@ -1,6 +1,6 @@
 //! `with torch.autocast("cpu")` in a script: the operators within cast their tensors, as PyTorch's
-//! executor makes them (its pass `Autocast`). Traces have casts of their own. What autocast does on
-//! other devices does not concern the model.
+//! executor makes them (its pass `Autocast`). Traces have these casts already. Autocast on other
+//! devices does not concern the model.
 
 use crate::{
     eval::{Evaluator, Step, call::Kwargs, unsupported},
@@ -92,7 +92,7 @@ const FULL: &[&str] = &[
     "div",
 ];
 
-/// Operators that compute in float32 unless they are told a type.
+/// Operators that compute in float32 unless a type is given.
 const SUMS: &[&str] = &["prod", "log_softmax", "cumprod", "cumsum", "sum"];
 
 impl Evaluator<'_> {

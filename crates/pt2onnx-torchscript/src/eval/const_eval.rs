@@ -82,6 +82,9 @@ impl Evaluator<'_> {
         let name = plain_name(node);
         if meta.dtype == DType::F32 && ROUNDED.contains(&name) {
             elements.iter_mut().for_each(|e| *e = single(e));
+        } else if !integer && meta.dtype != DType::F64 && matches!(name, "div" | "reciprocal") {
+            // The result is rounded to the float type of the promotion, which no expression does.
+            return None;
         }
         let fits = elements.len() == length
             && (!integer || elements.iter().all(|e| e.is_integer() || e.is_boolean()));

@@ -8,7 +8,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// What is the same for all of a run.
+/// Constants of a run.
 pub(crate) struct Context<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) types: &'a mut dyn Types,
@@ -46,7 +46,7 @@ pub(crate) struct Interface {
     pub(crate) state_inputs: Vec<(String, Name, Name)>,
 }
 
-/// What a run has used of its limits.
+/// The parts of its limits that a run has used.
 #[derive(Default)]
 pub(crate) struct Budget {
     pub(crate) steps: u64,

@@ -162,8 +162,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the
-    /// program's results may be made.
+    /// The result of an internal op, a sequence or an optional tensor: it may only be returned.
     pub(crate) fn one_value(
         &mut self,
         op: &str,
@@ -182,7 +181,7 @@ impl Evaluator<'_> {
         Ok(output)
     }
 
-    /// A node without results, with a name of its own.
+    /// A node without results, with a new name.
     pub(crate) fn node(&mut self, target: OpName, args: Vec<NamedArg>) -> Step<Node> {
         let name = self.fresh(&target.name.clone());
         let meta = self.node_meta();
@@ -254,7 +253,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What is proved of sizes.
+    /// Proved facts about sizes.
     pub(crate) fn constraints(&self) -> &Constraints {
         &self.state.facts.constraints
     }

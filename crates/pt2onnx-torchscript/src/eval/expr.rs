@@ -6,7 +6,9 @@ use crate::{
     eval::{Env, Evaluator, Step, expected},
     schema::Type,
     syntax::{Expr, ExprKind},
-    value::{Callee, EnumMember, Item, Tuple, Value},
+    value::{
+        Callee, DynList, EnumMember, Item, Tuple, Value, dyn_list::element_spec::element_type,
+    },
 };
 use pt2onnx_fx::Name;
 use std::sync::Arc;
@@ -290,6 +292,15 @@ impl Evaluator<'_> {
                 if let Some(parts) = self.dyn_list(*list) {
                     return self.slice_dyn_list(&parts, start, end, step);
                 }
+                let is_unknown =
+                    |bound: &Value| matches!(bound, Value::Int(e) if e.as_int().is_none());
+                if (is_unknown(start) || is_unknown(end))
+                    && let Some(element) = self.items(*list).first().and_then(element_type)
+                {
+                    let rows = self.stacked(self.items(*list).to_vec(), &element)?;
+                    let all = DynList::rows(rows, element);
+                    return self.slice_dyn_list(&all, start, end, step);
+                }
                 let at = pick(self.items(*list).len())?;
                 self.steps(at.len())?;
                 let items = at.into_iter().filter_map(|i| self.items(*list).get(i).cloned());
@@ -310,7 +321,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The type of the elements of a list, if it was said or numbers tell it.
+    /// The type of the elements of a list, by its annotation or its numbers.
     pub(crate) fn element(&self, list: &Value) -> Option<Type> {
         match list {
             Value::List(list) => match self.state.heap.get(list.0) {

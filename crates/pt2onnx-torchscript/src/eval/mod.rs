@@ -40,8 +40,8 @@ const MAX_DEPTH: usize = 400;
 /// The most nodes of the program.
 pub(crate) const MAX_NODES: usize = 400_000;
 
-/// The abstract interpreter. What a branch or loop body may change is in `state`; the other parts
-/// are constant for a run, or only grow.
+/// The abstract interpreter. `state` holds all that a branch or loop body may change; the other
+/// parts are constant for a run, or only grow.
 pub(crate) struct Evaluator<'a> {
     pub(crate) cx: Context<'a>,
     pub(crate) policy: RunPolicy,
@@ -57,7 +57,7 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) saw_symbolic_branch: bool,
 }
 
-/// What a statement does with the flow of control.
+/// The flow of control after a statement.
 pub(crate) enum Flow {
     Next,
     Return(Value),
@@ -162,7 +162,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The items of a list, to be changed. What is added counts.
+    /// The items of a list, to be changed. Additions count.
     pub(crate) fn items_mut(&mut self, list: Ref) -> Step<&mut Vec<Value>> {
         self.budget.elements = self.budget.elements.saturating_add(1);
         if self.budget.elements > MAX_VALUES {

@@ -63,7 +63,7 @@ impl Evaluator<'_> {
     }
 
     /// The stack in Python's form, outermost frame first: the user's lines, or those of the
-    /// archive's code if it does not tell them.
+    /// archive's code if it does not have them.
     fn stack_trace(&self, origin: impl Fn(&Frame) -> Option<Arc<Origin>>) -> String {
         let origins: Vec<_> =
             self.state.calls.frames.iter().map(|frame| (frame, origin(frame))).collect();

@@ -46,7 +46,7 @@ impl Evaluator<'_> {
         Err(Problem::NoOverload(format!("{name}({})", kinds.join(", "))))
     }
 
-    /// The schema that a call of an operator suggests of which only the name is known.
+    /// The schema that a call suggests of an operator with a known name only.
     fn schema_of_call(&self, operator: &str, args: &[Value], kwargs: &Kwargs) -> Schema {
         let param = |name: Name, keyword: bool, value: &Value| Param {
             name,

@@ -12,7 +12,7 @@ use crate::{
 use pt2onnx_fx::Name;
 
 /// The most times that a loop is unrolled.
-const MAX_TRIPS: usize = 100_000;
+const MAX_ITERATIONS: usize = 100_000;
 
 impl Evaluator<'_> {
     pub(crate) fn block(&mut self, body: &[Stmt], env: &mut Env) -> Step<Flow> {
@@ -59,7 +59,7 @@ impl Evaluator<'_> {
         Ok(Flow::Next)
     }
 
-    /// Runs a statement that is no `if`.
+    /// Runs a statement other than `if`.
     fn stmt(&mut self, stmt: &Stmt, env: &mut Env) -> Step<Flow> {
         match &stmt.kind {
             StmtKind::Assign { target, ty, value } => {
@@ -148,8 +148,8 @@ impl Evaluator<'_> {
         let mut items = Vec::new();
         let mut at = start;
         while (step > 0 && at < end) || (step < 0 && at > end) {
-            if items.len() >= MAX_TRIPS {
-                return unsupported(format!("a loop that runs more than {MAX_TRIPS} times"));
+            if items.len() >= MAX_ITERATIONS {
+                return unsupported(format!("a loop that runs more than {MAX_ITERATIONS} times"));
             }
             items.push(Value::int(at));
             at = at.saturating_add(step);
@@ -160,7 +160,7 @@ impl Evaluator<'_> {
 
     fn while_loop(&mut self, test: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {
         let locals = locals(body, env);
-        for _ in 0..MAX_TRIPS {
+        for _ in 0..MAX_ITERATIONS {
             let condition = self.eval(test, env)?;
             match self.truth(&condition)? {
                 Some(true) => {}
@@ -172,7 +172,7 @@ impl Evaluator<'_> {
             }
             locals.iter().for_each(|name| env.remove(name));
         }
-        unsupported(format!("a loop that runs more than {MAX_TRIPS} times"))
+        unsupported(format!("a loop that runs more than {MAX_ITERATIONS} times"))
     }
 
     fn with(
@@ -249,8 +249,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The variables that only the body of a loop has: what goes on from trip to trip is there before
-/// the loop.
+/// The variables that only the body of a loop has: loop-carried ones are there before the loop.
 fn locals(body: &[Stmt], env: &Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);

@@ -109,7 +109,7 @@ impl Evaluator<'_> {
         Ok(Some(Argument::SymInts(args)))
     }
 
-    /// An integer as an argument. What depends on data must be the result of a node.
+    /// An integer as an argument. If it depends on data, it must be the result of a node.
     fn int_argument(&mut self, e: &Expr) -> Step<SymArg<i64>> {
         if let Some(i) = e.as_int() {
             return Ok(SymArg::Value(i));

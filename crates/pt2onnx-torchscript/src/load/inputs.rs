@@ -14,7 +14,7 @@ use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 use std::{cell::RefCell, collections::BTreeSet, fmt, sync::Arc};
 
-/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
+/// The type or value of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Given {
@@ -117,8 +117,7 @@ impl Given {
     }
 }
 
-/// What is wrong with a text that is no value of the type; none if that is what it is, but of
-/// another type.
+/// Why a text is not a value of the type; none if it is a value of another type.
 fn wrong(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("there is nothing behind `=`".to_owned());
@@ -224,7 +223,7 @@ fn type_of(param: &Param) -> Type {
     param.ty.as_ref().map_or(Type::Tensor, Type::of)
 }
 
-/// What is said of the inputs, by path: `x`, `images.0`.
+/// The types and values of inputs by path: `x`, `images.0`.
 pub(crate) struct GivenInputs {
     told: Vec<(String, Given)>,
     /// The paths that a type has a place for.
@@ -232,7 +231,7 @@ pub(crate) struct GivenInputs {
 }
 
 impl GivenInputs {
-    /// What counts, by paths that start with the name of a parameter.
+    /// Paths that start with the name of a parameter.
     pub(crate) fn of(given: Vec<(String, Given)>) -> Self {
         Self { told: given, used: RefCell::default() }
     }
@@ -279,7 +278,7 @@ impl GivenInputs {
         self.told.iter().map(|(path, _)| path.as_str()).find(|path| !used.contains(*path))
     }
 
-    /// The next parts of what is told within a path, in the order in which they were told.
+    /// The next parts of the paths below a path, in the given order.
     fn within(&self, path: &str) -> Vec<String> {
         let mut parts: Vec<String> = Vec::new();
         for (told, _) in &self.told {
@@ -298,9 +297,9 @@ fn no_part(path: &str, of: &str, ty: &Type) -> Error {
     Error::NoPart { path: path.to_owned(), name: of.to_owned(), ty: ty.to_string() }
 }
 
-/// Why there is no value for an input.
+/// Why an input has no value.
 pub(crate) enum Lack {
-    /// Nothing is told of it.
+    /// Its type is missing.
     Untold(String),
     Other(Error),
 }
@@ -415,7 +414,7 @@ impl Evaluator<'_> {
         made.map_err(|problem| failed(self, problem))
     }
 
-    /// An input of one value; `None` if what is told does not fit the type.
+    /// An input of one value; `None` if it does not fit the type.
     fn leaf(&mut self, path: &str, ty: &Type, given: &Given) -> Step<Option<Value>> {
         let any = matches!(ty.given(), Type::Any | Type::Union(_));
         let optional = any || matches!(ty, Type::Optional(_));

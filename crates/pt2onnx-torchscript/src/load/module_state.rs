@@ -1,5 +1,5 @@
-//! ModuleState: attributes that a method gives tensors of other types or sizes, or other numbers. Later
-//! calls see what the first one left.
+//! State: attributes that a method gives tensors of other types or sizes, or other numbers.
+//! Later calls see what the first one left.
 
 use crate::{
     error::Problem,
@@ -20,10 +20,10 @@ const MAX_NESTING: usize = 8;
 /// and its name.
 pub(crate) type Slot = (usize, Name);
 
-/// What attributes hold when the method is called.
+/// The types of attributes when the method is called.
 pub(crate) type ModuleState = IndexMap<Slot, StateType>;
 
-/// What an attribute holds when the method is called.
+/// The type of an attribute when the method is called.
 #[derive(Clone, Debug)]
 pub(crate) enum StateType {
     /// A tensor: an input of the model.
@@ -219,7 +219,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What a value is to a later call; `None` if it cannot be state.
+    /// The type of a value for a later call; `None` if it cannot be state.
     fn held(&self, value: &Value, depth: usize) -> Option<StateType> {
         let all = |items: &[Value]| -> Option<Vec<StateType>> {
             items.iter().map(|item| self.held(item, depth.checked_sub(1)?)).collect()
@@ -259,7 +259,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What holds before each call, given what held before one and after it.
+    /// The type that holds before each call, given those before and after one.
     fn of_both(&self, a: &StateType, b: &StateType, path: &str) -> Option<StateType> {
         let all = |a: &[StateType], b: &[StateType]| -> Option<Vec<StateType>> {
             let pairs = a.iter().zip(b).enumerate();
@@ -339,7 +339,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// What attributes hold in the archive.
+    /// The types of attributes in the archive.
     pub(crate) fn saved_state(&self, found: &[AttributeValue]) -> ModuleState {
         let held = found.iter().map(|found| (found, self.held(&found.value, MAX_NESTING)));
         held.filter_map(|(found, held)| Some((found.slot.clone(), held?))).collect()

@@ -26,7 +26,7 @@ const MAX_REPEATED: usize = 1 << 30;
 /// How deeply objects may nest.
 const MAX_NESTING: usize = 100;
 
-/// What a tensor is in the module.
+/// The role of a tensor in the module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Parameter,
@@ -48,7 +48,7 @@ struct Loader<'p> {
 #[derive(Clone, Copy)]
 struct Location<'p> {
     path: &'p str,
-    /// What its tensors are.
+    /// The role of its tensors.
     role: Role,
     /// How many levels of values may follow.
     levels: usize,
@@ -194,8 +194,8 @@ impl Evaluator<'_> {
         Ok(object)
     }
 
-    /// What a call in a pickle makes: a tensor, a list with its type, a device, a complex number,
-    /// or a member of an Enum.
+    /// The result of a call in a pickle: a tensor, a list with its type, a device, a complex
+    /// number, or a member of an Enum.
     fn called(
         &mut self,
         loader: &mut Loader<'_>,
@@ -377,7 +377,7 @@ fn list_element(global: &str) -> Option<Type> {
     }
 }
 
-/// What the tensors of an attribute are in the module.
+/// The role of the tensors of an attribute.
 fn role_of(class: &ClassDef, name: &str) -> Role {
     if class.class.names("__parameters__").contains(&name) {
         Role::Parameter

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 #[derive(Default)]
 pub(crate) struct ValueNumbering(FxHashMap<String, usize>);
 
-/// What is known of the values of one program.
+/// The numbers of the values of one program.
 struct Reader<'t> {
     terms: &'t mut ValueNumbering,
     of: FxHashMap<Name, usize>,

@@ -228,7 +228,7 @@ impl Evaluator<'_> {
             let value = given.get(param);
             args.push(self.dequantized(&value)?);
         }
-        // What follows the last argument that is given has its default value.
+        // Arguments behind the last given one have their default values.
         while args.len() > 1 && matches!(args.last(), Some(Value::None)) {
             args.pop();
         }

@@ -8,6 +8,7 @@ mod interface;
 mod packed;
 mod plain;
 mod recurrent;
+mod rules;
 
 use crate::{
     eval::{Evaluator, Step, call::Kwargs, expected, overload::Bound, unsupported},
@@ -47,7 +48,7 @@ impl Given {
     }
 }
 
-/// What a scheme is called in the names of operators, and its parameters.
+/// The name of a scheme in the names of operators, and its parameters.
 fn parameters(scheme: &Scheme) -> (&'static str, Vec<Value>) {
     let tensor = |name: &Name| Value::Tensor(name.clone());
     match scheme {

@@ -1,5 +1,6 @@
 //! Operators of ATen on quantised tensors, and those that make quantised tensors.
 
+use super::rules::QuantRule;
 use crate::{
     eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
     quantized::{Given, wrap},
@@ -9,40 +10,6 @@ use crate::{
     },
 };
 use std::sync::Arc;
-
-/// What an operator does with quantised operands.
-#[derive(Clone, Copy, PartialEq)]
-enum Treatment {
-    /// It answers from the integers.
-    Asks,
-    /// It moves elements: it runs on the integers.
-    Moves,
-    /// It computes with floats, and the result is quantised as the first operand is.
-    Keeps,
-    /// It computes with floats, and the result is quantised in the type's own way, with this range.
-    Fixed { range: f64, centred: bool },
-    /// It computes with floats.
-    Reads,
-}
-
-fn treatment(namespace: &str, name: &str) -> Option<Treatment> {
-    let among = |names: &[&str]| names.contains(&name);
-    if namespace == "prim" || among(ASKS) {
-        Some(Treatment::Asks)
-    } else if among(MOVES) {
-        Some(Treatment::Moves)
-    } else if among(KEEPS) || name.starts_with("upsample_") || name.starts_with("_upsample_") {
-        Some(Treatment::Keeps)
-    } else if among(READS) {
-        Some(Treatment::Reads)
-    } else {
-        match name {
-            "sigmoid" | "hardsigmoid" => Some(Treatment::Fixed { range: 1.0, centred: false }),
-            "tanh" => Some(Treatment::Fixed { range: 2.0, centred: true }),
-            _ => None,
-        }
-    }
-}
 
 impl Evaluator<'_> {
     /// An operator of ATen one of whose operands is quantised; `first` is the first such operand.
@@ -60,17 +27,18 @@ impl Evaluator<'_> {
             Some(base) if !base.ends_with('_') => base,
             _ => name,
         };
-        let Some(treatment) = treatment(namespace, base) else {
+        let Some(rule) = QuantRule::of(namespace, base) else {
             return unsupported(format!("{namespace}::{name} of a quantised tensor"));
         };
-        let floats = !matches!(treatment, Treatment::Asks | Treatment::Moves);
-        if treatment == Treatment::Moves
+        let floats = !matches!(rule, QuantRule::Query | QuantRule::Permute);
+        if rule == QuantRule::Permute
             && matches!(first.scheme, Scheme::Channels { .. })
             && !matches!(base, "clone" | "contiguous" | "detach" | "alias")
         {
             return unsupported(format!("{namespace}::{name} of a tensor quantised per channel"));
         }
-        if treatment == Treatment::Keeps && (base.contains("upsample") || base == "__interpolate") {
+        if rule == QuantRule::Passthrough && (base.contains("upsample") || base == "__interpolate")
+        {
             return self.resampled(first, (namespace, base), args, kwargs);
         }
         let mut inner = Vec::with_capacity(args.len());
@@ -84,11 +52,11 @@ impl Evaluator<'_> {
         // `quantized_max_pool2d` is `max_pool2d` of floats.
         let plain = base.strip_prefix("quantized_").unwrap_or(base);
         let made = self.operator(namespace, if floats { plain } else { name }, inner, named)?;
-        let scheme = match treatment {
-            Treatment::Asks | Treatment::Reads => return Ok(made),
-            Treatment::Moves => return self.wrapped(made, first),
-            Treatment::Keeps => first.scheme.clone(),
-            Treatment::Fixed { range, centred } => own_scheme(first.kind, range, centred),
+        let scheme = match rule {
+            QuantRule::Query | QuantRule::Dequantize => return Ok(made),
+            QuantRule::Permute => return self.wrapped(made, first),
+            QuantRule::Passthrough => first.scheme.clone(),
+            QuantRule::Fixed { range, centred } => own_scheme(first.kind, range, centred),
         };
         let made = self.requantized(made, first.kind, &scheme)?;
         match (base == name, &made, args.first()) {
@@ -139,7 +107,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// What a quantised tensor itself tells.
+    /// Queries that a quantised tensor answers itself.
     fn of_quantized(
         &mut self,
         first: &Arc<Quantized>,
@@ -315,121 +283,3 @@ fn own_scheme(kind: Kind, range: f64, centred: bool) -> Scheme {
     };
     Scheme::Known { scale: range / steps, zero_point }
 }
-
-const ASKS: &[&str] = &[
-    "dim",
-    "element_size",
-    "get_device",
-    "is_complex",
-    "is_contiguous",
-    "is_floating_point",
-    "len",
-    "numel",
-    "requires_grad_",
-    "shape",
-    "size",
-    "stride",
-    "sym_size",
-];
-
-const MOVES: &[&str] = &[
-    "alias",
-    "alpha_dropout",
-    "as_strided",
-    "channel_shuffle",
-    "chunk",
-    "clone",
-    "contiguous",
-    "detach",
-    "dropout",
-    "expand",
-    "expand_as",
-    "feature_dropout",
-    "flatten",
-    "flip",
-    "gather",
-    "index",
-    "index_select",
-    "movedim",
-    "moveaxis",
-    "narrow",
-    "numpy_T",
-    "permute",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "repeat",
-    "repeat_interleave",
-    "reshape",
-    "reshape_as",
-    "roll",
-    "rot90",
-    "select",
-    "slice",
-    "split",
-    "split_with_sizes",
-    "squeeze",
-    "swapaxes",
-    "swapdims",
-    "t",
-    "tile",
-    "transpose",
-    "unbind",
-    "unflatten",
-    "unfold",
-    "unsqueeze",
-    "view",
-    "view_as",
-];
-
-const KEEPS: &[&str] = &[
-    "__interpolate",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "amax",
-    "amin",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "cat",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "concat",
-    "concatenate",
-    "constant_pad_nd",
-    "hardtanh",
-    "leaky_relu",
-    "masked_fill",
-    "max",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "pad",
-    "quantized_max_pool1d",
-    "quantized_max_pool2d",
-    "quantized_max_pool3d",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "relu",
-    "relu6",
-    "replication_pad1d",
-    "replication_pad2d",
-    "replication_pad3d",
-    "sort",
-    "stack",
-    "threshold",
-    "topk",
-];
-
-const READS: &[&str] = &[
-    "Bool", "Float", "Int", "argmax", "argmin", "eq", "equal", "ge", "gt", "item", "le", "lt",
-    "ne", "tolist",
-];

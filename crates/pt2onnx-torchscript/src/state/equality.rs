@@ -13,7 +13,7 @@ const MAX_NESTING: usize = 20;
 /// How many values are compared at most.
 const MAX_COMPARED: usize = 1_000_000;
 
-/// What values are compared by.
+/// The parts of the state that values are compared by.
 pub(crate) struct Equality<'s> {
     pub(crate) heap: &'s Heap,
     pub(crate) constraints: &'s Constraints,

@@ -26,6 +26,6 @@ pub(crate) struct CallStack {
     pub(crate) autocast: Option<DType>,
     /// How many parts the assignment that runs takes its value apart into.
     pub(crate) expected_arity: Option<usize>,
-    /// What happens while no function runs.
+    /// The activity while no function runs, for messages.
     pub(crate) outside: &'static str,
 }

@@ -16,9 +16,9 @@ pub(crate) type ItemChanges = BTreeMap<usize, Item>;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     items: Vec<Item>,
-    /// What items held at the last fork, if they changed since, and how many items there were.
+    /// Items that changed since the last fork as they were then, and how many items there were.
     undo: Option<(ItemChanges, usize)>,
-    /// What items may be in PyTorch, and the other way round.
+    /// The items that each item may be in PyTorch, and the inverse.
     sources: FxHashMap<Ref, FxHashSet<Ref>>,
     copies: FxHashMap<Ref, FxHashSet<Ref>>,
     /// Items that a change did not reach.
@@ -27,11 +27,11 @@ pub(crate) struct Heap {
     stale_read: Cell<bool>,
 }
 
-/// What was recorded before a fork.
+/// The records from before a fork.
 #[derive(Debug)]
 pub(crate) struct HeapFork(Option<(ItemChanges, usize)>, Option<Changes<Ref, ()>>);
 
-/// What changed since a fork.
+/// The changes since a fork.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeapDelta {
     pub(crate) items: ItemChanges,
@@ -67,7 +67,7 @@ impl Heap {
         Some(item)
     }
 
-    /// What an item was at the last fork; `None` for one that was made since.
+    /// An item as it was at the last fork; `None` for one that was made since.
     pub(crate) fn before(&self, at: usize) -> Option<&Item> {
         match &self.undo {
             Some((undo, old)) if at < *old => undo.get(&at).or_else(|| self.items.get(at)),

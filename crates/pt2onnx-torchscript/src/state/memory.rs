@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Notes a tensor with memory of its own.
+    /// Notes a tensor with separate memory.
     pub(crate) fn own(&mut self, name: &Name) {
         self.alias_class.insert(name.clone(), name.clone());
     }

@@ -78,7 +78,7 @@ impl JoinPolicy {
     }
 }
 
-/// What was recorded before a fork.
+/// The records from before a fork.
 pub(crate) struct Snapshot {
     heap: HeapFork,
     contents: Option<Changes<Name, Contents>>,
@@ -101,7 +101,7 @@ pub(crate) struct Marks {
     warnings: usize,
 }
 
-/// What a branch or body changed, as it is at its end.
+/// The changes of a branch or body at its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
     pub(crate) heap: HeapDelta,

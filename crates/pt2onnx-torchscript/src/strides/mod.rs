@@ -1,6 +1,6 @@
-//! Strides of results, where PyTorch's rules tell them. They say whether `contiguous` and `reshape`
-//! are copies, which matters if someone writes into the result. Where they are not known, they are
-//! left out.
+//! Strides of results, where PyTorch's rules give them. They decide whether `contiguous` and
+//! `reshape` are copies, which matters if someone writes into the result. Unknown ones are left
+//! out.
 
 mod orders;
 mod pointwise;
@@ -98,7 +98,7 @@ impl Evaluator<'_> {
             return Vec::new();
         }
         let name = &*node.target.name;
-        // What `contiguous` makes is in order, be it a view or not.
+        // The result of `contiguous` is in order, be it a view or not.
         if let Some(shared) = view.filter(|_| name != "contiguous") {
             let strides = |base| shared.view.strides(base, meta, self.constraints());
             return tensor(&shared.of).and_then(strides).unwrap_or_default();

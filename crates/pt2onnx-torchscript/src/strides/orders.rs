@@ -9,7 +9,7 @@ pub(crate) enum Order {
     Images,
     /// Contiguous if the dimensions of all operands are stored in their order.
     Ordered,
-    /// That of the operands', as for operators on elements.
+    /// The order of the operands, as for operators on elements.
     Operands,
 }
 

@@ -50,7 +50,7 @@ impl Evaluator<'_> {
         Some(strides)
     }
 
-    /// Which of two dimensions has the smaller steps in the first operand that tells; `None` if
+    /// The dimension with the smaller steps, of two, in the first operand that decides; `None` if
     /// that is not known.
     fn by_steps(
         &self,

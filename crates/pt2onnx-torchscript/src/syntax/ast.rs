@@ -36,7 +36,7 @@ pub struct Function {
     pub params: Vec<Param>,
     /// The type of what it returns.
     pub returns: Option<Expr>,
-    /// What it does.
+    /// Its kind.
     pub body: Vec<Stmt>,
     /// Where it starts.
     pub at: u32,
@@ -58,7 +58,7 @@ pub struct Param {
 pub struct Stmt {
     /// Where it starts.
     pub at: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: StmtKind,
 }
 
@@ -82,7 +82,7 @@ pub enum StmtKind {
 pub struct Expr {
     /// Where it starts.
     pub at: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
 }
 

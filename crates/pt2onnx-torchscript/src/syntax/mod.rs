@@ -7,12 +7,12 @@ mod parser;
 pub use crate::syntax::ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
 pub use crate::syntax::parser::parse;
 
-/// What is wrong with a text, and where.
+/// A syntax error and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Counted from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 

@@ -39,11 +39,12 @@ pub(crate) enum Value {
     Object(Ref),
     Enum(Arc<EnumMember>),
     Device(Arc<Device>),
-    /// What is None or not, as data say.
+    /// A value that data may make None.
     Optional(Arc<Optional>),
     /// Functions, classes and methods are values while they are called.
     Callee(Arc<Callee>),
-    /// What nothing may read: `uninitialized(T)`, objects of C++. It says what it is.
+    /// An undefined value, such as `uninitialized(T)` or an object of C++; reading it is an error
+    /// that shows this text.
     Undef(Arc<str>),
 }
 
@@ -117,7 +118,7 @@ pub(crate) struct EnumMember {
     pub(crate) value: Value,
 }
 
-/// What can be called, or is a part of the name of it.
+/// A callable, or a part of the name of one.
 #[derive(Debug)]
 pub(crate) enum Callee {
     /// `torch`, `ops.prim`, `__torch__.m`.
@@ -132,7 +133,7 @@ pub(crate) enum Callee {
     Closure(FunctionDef, Arc<[(Name, Value)]>),
 }
 
-/// What values refer to.
+/// An item of the heap: lists, dicts and objects, addressed by index.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     List {

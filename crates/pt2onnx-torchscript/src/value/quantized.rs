@@ -119,7 +119,7 @@ pub(crate) enum Weight {
     Half(Name),
 }
 
-/// What a convolution holds.
+/// The weights and settings of a convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conv {
     pub(crate) weight: Quantized,

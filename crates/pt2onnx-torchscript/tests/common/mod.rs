@@ -1,7 +1,8 @@
-//! What the tests share: archives made of code, and a few operators whose types are known.
+//! Helpers of the tests: archives made of code, and a few operators with known types.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx_fx::{Argument, Node, ValueMeta, archive::Records};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use pt2onnx_torchscript::{
     Archive, Error,
@@ -29,8 +30,8 @@ impl Types for Few {
         let mut meta = match (&*node.target.name, first) {
             ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
             (
-                "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
-                | "squeeze" | "cov" | "copy_" | "view" | "transpose" | "contiguous",
+                "relu" | "neg" | "add" | "mul" | "sub" | "div" | "add_" | "lift_fresh_copy"
+                | "clone" | "squeeze" | "cov" | "copy_" | "view" | "transpose" | "contiguous",
                 Some(meta),
             ) => meta,
             ("gt", Some(mut meta)) => {
@@ -40,6 +41,24 @@ impl Types for Few {
                 meta
             }
             ("sum", Some(_)) => scalar(DType::F32),
+            ("stack", None) => {
+                let Some(Argument::Tensors(names)) = node.arg("tensors") else {
+                    return Err("no tensors".to_owned());
+                };
+                let first = names.first().and_then(|name| facts.values.get(name)).cloned();
+                let mut meta = first.ok_or("no tensors")?;
+                if let ValueMeta::Tensor(meta) = &mut meta {
+                    let count = Expr::int(i64::try_from(names.len()).unwrap());
+                    Arc::make_mut(meta).sizes.insert(0, count);
+                }
+                meta
+            }
+            ("slice", Some(mut meta)) => {
+                if let ValueMeta::Tensor(meta) = &mut meta {
+                    Arc::make_mut(meta).sizes[0] = facts.symbols.next(false);
+                }
+                meta
+            }
             _ => return Err("not among the few".to_owned()),
         };
         if let ValueMeta::Tensor(meta) = &mut meta {

@@ -1,4 +1,4 @@
-//! What is known of the elements of lists of unknown length.
+//! The type of the elements of lists of dynamic length.
 
 use crate::{
     eval::Evaluator,
@@ -8,7 +8,7 @@ use crate::{
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// What is known of the elements of a list.
+/// The type of the elements of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementSpec {
     pub(crate) element: Type,
@@ -44,7 +44,7 @@ fn is_older(size: &Expr, first: &Expr) -> bool {
 }
 
 impl Evaluator<'_> {
-    /// What the elements of a list are like, by its last one; `None` if it has none, or other
+    /// The type of the elements of a list, by its last one; `None` if it has none, or other
     /// elements.
     pub(crate) fn element_spec(&self, list: Ref) -> Option<ElementSpec> {
         self.state.heap.reads(list);
@@ -67,7 +67,7 @@ impl Evaluator<'_> {
         Some(ElementSpec { element: element.clone(), dtype: meta.dtype, sizes, jagged })
     }
 
-    /// What an element is like.
+    /// The type of an element.
     pub(crate) fn spec_of(&self, item: &Value) -> Option<ElementSpec> {
         let (dtype, sizes) = match item {
             Value::Tensor(name) => {

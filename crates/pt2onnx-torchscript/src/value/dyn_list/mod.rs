@@ -17,7 +17,7 @@ use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
 
 impl Evaluator<'_> {
-    /// What such a list is made of; `None` for other lists.
+    /// The parts of such a list; `None` for other lists.
     pub(crate) fn dyn_list(&self, list: Ref) -> Option<DynList> {
         self.state.heap.reads(list);
         match self.state.heap.get(list.0) {
@@ -106,7 +106,8 @@ impl Evaluator<'_> {
         self.part(&DynList::rows(tensor, element), index)
     }
 
-    /// As [`Evaluator::any_of`], of tuples that are like the first one: each part is chosen by itself.
+    /// As [`Evaluator::any_of`], of tuples that are like the first one: each part is chosen by
+    /// itself.
     fn any_tuple(&mut self, like: &Tuple, items: &[Value], index: &Value) -> Step<Value> {
         let mut chosen = Vec::with_capacity(like.items.len());
         for at in 0..like.items.len() {

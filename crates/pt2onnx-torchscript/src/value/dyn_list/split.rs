@@ -1,4 +1,4 @@
-//! Splits into parts whose number only the code tells: `a, b, c = torch.chunk(x, n)`.
+//! Splits into parts whose number only the code has: `a, b, c = torch.chunk(x, n)`.
 
 use crate::{
     error::Problem,
@@ -116,7 +116,7 @@ impl Evaluator<'_> {
     }
 
     /// The parts of a chunk that are fewer than it asks for, as those of some dynamic sizes are.
-    /// Cases tell which sizes these are, unless the assignment does, or data decide.
+    /// Cases decide which sizes these are, unless the assignment or data do.
     pub(crate) fn fewer_chunks(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let given = |name: &str| {
             let at = schema.params.iter().position(|param| param.name == name)?;

@@ -137,7 +137,7 @@ impl Evaluator<'_> {
         self.operator("aten", "to", vec![rows, dtype], Kwargs::new())
     }
 
-    /// Makes a list one of unknown length. `sample` tells of its elements if it is empty.
+    /// Makes a list one of dynamic length. `sample` is the type of its elements if it is empty.
     pub(crate) fn generalize(&mut self, list: Ref, sample: Option<ElementSpec>) -> Step<Name> {
         let items = self.items(list).to_vec();
         if let Some(sample @ ElementSpec { jagged: Some(dim), .. }) = &sample {
