@@ -53,7 +53,7 @@ impl<'a> Nodes<'a> {
     pub fn measured(cx: Cx<'a>) -> Result<Self, Error> {
         let ids: Vec<NodeId> = cx.model.nodes(Model::MAIN).collect();
         let group = |ids: &[NodeId]| {
-            let mut cx = cx.alike();
+            let mut cx = cx.for_siblings();
             Ok((Group::new(&mut cx, ids)?, cx.absent))
         };
         let groups: Result<Vec<_>, Error> = if ids.len() <= TOGETHER {
@@ -140,7 +140,7 @@ fn write_nodes(cx: &Cx, groups: &[Group], out: &mut impl Sink) -> io::Result<()>
 
 /// The nodes of each group, encoded on all cores, in memory of blocks that were written.
 fn encoded(cx: &Cx, groups: &[Group], memory: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
-    let encode = |(group, memory): (&Group, Vec<u8>)| group.encoded(&mut cx.alike(), memory);
+    let encode = |(group, memory): (&Group, Vec<u8>)| group.encoded(&mut cx.for_siblings(), memory);
     let memory = memory.into_iter().chain(iter::repeat_with(Vec::new));
     let groups = groups.iter().zip(memory);
     let blocks: Result<_, Error> = match groups.size_hint().0 {
@@ -191,7 +191,7 @@ mod tests {
         for count in [0, 1, TOGETHER + 1, 2 * AT_ONCE * TOGETHER + 1] {
             let model = chain(count);
             let mut cx = Cx::new(&model, &SaveOptions::default());
-            let nodes = Nodes::measured(cx.alike()).unwrap();
+            let nodes = Nodes::measured(cx.for_siblings()).unwrap();
             let graph = Encoded::new(nodes, cx.main(&[]).unwrap().0);
             let (length, mut bytes) = (graph.len(), Vec::new());
             graph.write(&mut bytes).unwrap();

@@ -19,23 +19,23 @@ impl Identity {
     /// The file that a path leads to, which need not exist yet.
     pub fn of(path: &Path) -> Self {
         let there = fs::metadata(path).ok();
-        there.and_then(|m| Self::known(&m)).unwrap_or_else(|| Self::Path(real(path)))
+        there.and_then(|m| Self::from_metadata(&m)).unwrap_or_else(|| Self::Path(real(path)))
     }
 
     /// An open file, which was opened with this path.
     pub fn of_open(file: &File, path: &Path) -> Self {
         let there = file.metadata().ok();
-        there.and_then(|m| Self::known(&m)).unwrap_or_else(|| Self::Path(real(path)))
+        there.and_then(|m| Self::from_metadata(&m)).unwrap_or_else(|| Self::Path(real(path)))
     }
 
     #[cfg(unix)]
-    fn known(metadata: &Metadata) -> Option<Self> {
+    fn from_metadata(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         Some(Self::Inode(metadata.dev(), metadata.ino()))
     }
 
     #[cfg(not(unix))]
-    fn known(_: &Metadata) -> Option<Self> {
+    fn from_metadata(_: &Metadata) -> Option<Self> {
         None
     }
 }

@@ -40,8 +40,8 @@ impl<'a> Parts<'a> {
         let mut cx = Cx::new(model, options);
         let used = cx.constants(Model::MAIN);
         cx.enter(&used);
-        let nodes = || Nodes::measured(cx.alike());
-        let constants = || Constants::new(cx.alike(), &used);
+        let nodes = || Nodes::measured(cx.for_siblings());
+        let constants = || Constants::new(cx.for_siblings(), &used);
         let (nodes, constants) =
             if used.len() < MANY { (nodes(), constants()) } else { rayon::join(nodes, constants) };
         let (nodes, constants) = (nodes?, constants?);

@@ -83,8 +83,8 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The same, for other nodes of the same region.
-    pub fn alike(&self) -> Self {
+    /// A context for other nodes of the same region.
+    pub fn for_siblings(&self) -> Self {
         Self {
             model: self.model,
             ir_version: self.ir_version,

@@ -19,27 +19,29 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
             dtype.map(|dtype| sequence(Type::Tensor(TensorType { dtype, shape: None })))
         }
         "SequenceConstruct" => {
-            let mut parts = (0..n.node.inputs().len()).map(|i| of(n, i));
+            let mut parts = (0..n.node.inputs().len()).map(|i| input_type(n, i));
             let first = parts.next().flatten();
-            parts.fold(first, |all, part| both(all?, part?)).map(sequence)
+            parts.fold(first, |all, part| join(all?, part?)).map(sequence)
         }
         "SequenceInsert" => {
-            item(n).zip(of(n, 1)).and_then(|(items, new)| both(items, new)).map(sequence)
+            item(n).zip(input_type(n, 1)).and_then(|(items, new)| join(items, new)).map(sequence)
         }
-        "SequenceErase" => of(n, 0),
+        "SequenceErase" => input_type(n, 0),
         "SequenceAt" => item(n),
         "SequenceMap" => {
             let results = control::body(n, "body").into_iter();
             return Some(results.map(|ty| ty.map(|ty| sequence(fixed(ty)))).collect());
         }
-        "SplitToSequence" => of(n, 0).and_then(|whole| split(n, whole)),
+        "SplitToSequence" => input_type(n, 0).and_then(|whole| split(n, whole)),
         "ConcatFromSequence" => item(n).and_then(|item| joined(n, item)),
-        "Optional" => of(n, 0).map(|inner| Type::Optional(Box::new(inner))),
-        "OptionalGetElement" => of(n, 0).map(|ty| match ty {
+        "Optional" => input_type(n, 0).map(|inner| Type::Optional(Box::new(inner))),
+        "OptionalGetElement" => input_type(n, 0).map(|ty| match ty {
             Type::Optional(inner) => *inner,
             other => other,
         }),
-        "Identity" if of(n, 0).is_some_and(|ty| ty.as_tensor().is_none()) => of(n, 0),
+        "Identity" if input_type(n, 0).is_some_and(|ty| ty.as_tensor().is_none()) => {
+            input_type(n, 0)
+        }
         _ => return None,
     };
     Some(vec![ty])
@@ -50,7 +52,7 @@ fn sequence(item: Type) -> Type {
 }
 
 /// A type that holds values of both.
-fn both(a: Type, b: Type) -> Option<Type> {
+fn join(a: Type, b: Type) -> Option<Type> {
     match (&a, &b) {
         _ if a == b => Some(a),
         (Type::Tensor(x), Type::Tensor(y)) if x.dtype == y.dtype => {
@@ -72,13 +74,13 @@ fn fixed(ty: Type) -> Type {
     }
 }
 
-fn of(n: &Node, input: usize) -> Option<Type> {
+fn input_type(n: &Node, input: usize) -> Option<Type> {
     n.model[n.input(input)?].ty.clone()
 }
 
 /// The item type of the first input.
 fn item(n: &Node) -> Option<Type> {
-    match of(n, 0)? {
+    match input_type(n, 0)? {
         Type::Sequence(item) => Some(*item),
         _ => None,
     }
