@@ -1,6 +1,7 @@
-"""Writes docs/python-api.md from the docstrings of the package. With ``--check``, fails if the page is not up to date.
+"""Writes docs/python-api.md from the docstrings of the package. With ``--check``, fails if the page
+is not up to date.
 
-    PYTHONPATH=python python python/api.py [--check]
+PYTHONPATH=python python python/api.py [--check]
 """
 
 from __future__ import annotations
@@ -18,13 +19,27 @@ import pt2onnx
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "python-api.md"
 HEAD = """# The Python API
 
-`python/api.py` makes this page from the docstrings. [The Python package](python.md) shows how the parts are used.
+`python/api.py` makes this page from the docstrings. [The Python package](python.md) shows how the
+parts are used.
 """
-#: The modules, and the order of the main one. What is missing here comes after.
-FIRST = ["export", "convert", "ONNXProgram", "verify", "Verification", "OutputCheck", "translation", "inspect", "check", "load", "optimize", "diff"]
+#: The modules, and the order of the main one. Names that are missing here come after.
+FIRST = [
+    "export",
+    "convert",
+    "ONNXProgram",
+    "verify",
+    "Verification",
+    "OutputCheck",
+    "translation",
+    "inspect",
+    "check",
+    "load",
+    "optimize",
+    "diff",
+]
 MODULES = {"pt2onnx": pt2onnx, "pt2onnx.hf": pt2onnx.hf, "pt2onnx.compat": pt2onnx.compat}
 #: Classes that users meet, but do not import.
-MORE = {"pt2onnx": {"Cx": "_translate", "Value": "_translate"}}
+MORE = {"pt2onnx": {"Cx": "_cx", "Value": "_cx"}}
 
 
 def page() -> str:
@@ -33,13 +48,18 @@ def page() -> str:
     for path, module in MODULES.items():
         if path != "pt2onnx":
             parts.append(f"## Module `{path}`\n\n{markdown(module)}")
-        names = sorted(module.__all__, key=lambda n: (FIRST.index(n) if n in FIRST else len(FIRST), n))
+        names = sorted(
+            module.__all__, key=lambda n: (FIRST.index(n) if n in FIRST else len(FIRST), n)
+        )
         objects = {name: getattr(module, name) for name in names}
         for name, source in MORE.get(path, {}).items():
             objects[name] = getattr(sys.modules[f"pt2onnx.{source}"], name)
         for name, value in objects.items():
             if not name.startswith("__"):
-                parts.append(f"{'##' if path == 'pt2onnx' else '###'} `{path}.{name}`\n\n" + "\n\n".join(described(name, value)))
+                parts.append(
+                    f"{'##' if path == 'pt2onnx' else '###'} `{path}.{name}`\n\n"
+                    + "\n\n".join(described(name, value))
+                )
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
@@ -65,7 +85,7 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 
 def signature(name: str, value: Any) -> str:
-    """The parameters with their types and defaults, each on a line of its own if there are many."""
+    """The parameters with their types and defaults, on a line each if there are many."""
     found = inspect.signature(value)
     returns = found.return_annotation
     given = [
@@ -95,7 +115,8 @@ class Shown:
 
 
 def shown(value: Any, text: Callable[[Any], str] = str) -> Any:
-    """An annotation or a default as it is written; a default that is made anew for each object as ``...``."""
+    """An annotation or a default as it is written; a default that is made anew for each object as
+    ``...``."""
     if value is inspect.Parameter.empty:
         return value
     return Shown("..." if "factory" in repr(value) else text(value))
@@ -107,29 +128,38 @@ def markdown(value: Any) -> str:
     if not text:
         raise ValueError(f"{value!r} has no docstring")
     out: list[str] = []
-    code = section = False
+    code = False
+    # "items", "text" or none.
+    section = ""
     for line in text.splitlines():
         if code and line and not line.startswith("    "):
             out.append("```\n")
             code = False
-        if line in ("Args:", "Raises:"):
-            out.append("Parameters:\n" if line == "Args:" else "Raises:\n")
-            section = True
+        if line in ("Args:", "Raises:", "Returns:"):
+            out.append("Parameters:\n" if line == "Args:" else f"{line}\n")
+            section = "text" if line == "Returns:" else "items"
             continue
         item = re.match(r"    (\S[^:]*): (.*)", line)
         if code:
             out.append(line[4:])
-        elif section and item:
+        elif section == "items" and item:
             out.append(f"- `{'`, `'.join(item[1].split(', '))}`: {item[2]}")
-        elif section and line.startswith("        "):
+        elif section == "items" and line.startswith("        "):
             out.append(f"  {line.strip()}")
         else:
-            section = section and not line
+            if section == "text" and line.startswith("    "):
+                line = line.removeprefix("    ")
+            elif line:
+                section = ""
             code = line.endswith("::")
             out.append(line.removesuffix("::") + (":\n\n```python" if code else ""))
     if code:
         out.append("```")
-    joined = re.sub(r"\n{3,}", "\n\n", "\n".join(out)).replace("```python\n\n", "```python\n").replace("\n\n```", "\n```")
+    joined = (
+        re.sub(r"\n{3,}", "\n\n", "\n".join(out))
+        .replace("```python\n\n", "```python\n")
+        .replace("\n\n```", "\n```")
+    )
     # Double backticks of reStructuredText, but not the three around code.
     joined = re.sub(r"(?<!`)``(?!`)", "`", joined)
     return re.sub(r"(:)\n```python", r"\1\n\n```python", joined)

@@ -1,10 +1,11 @@
-"""Text generation with ONNX Runtime: exports small random models, and compares the tokens with transformers' greedy search.
+"""Text generation with ONNX Runtime: exports small random models, and compares the tokens with
+transformers' greedy search.
 
-    python python/examples/generate.py            # all models
-    python python/examples/generate.py llama t5   # some
+    python python/examples/generate.py            # all models python python/examples/generate.py
+    llama t5   # some
 
-Each model is tried with prompts of several lengths, and with several prompts of different lengths at once. Nothing is downloaded. Exits
-with 1 if tokens differ.
+Each model is tried with prompts of several lengths, and with several prompts of different lengths
+at once. Nothing is downloaded. Exits with 1 if tokens differ.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
+import pt2onnx
 import torch
 import transformers
-
-import pt2onnx
 
 VOCABULARY = 128
 #: New tokens of each prompt: more than the sliding windows.
@@ -40,13 +40,21 @@ def run(model: ort.InferenceSession, inputs: Arrays) -> Arrays:
     """The outputs by name."""
     names = [output.name for output in model.get_outputs()]
     wanted = {i.name for i in model.get_inputs()}
-    return dict(zip(names, model.run(names, {name: value for name, value in inputs.items() if name in wanted})))
+    return dict(
+        zip(
+            names,
+            model.run(names, {name: value for name, value in inputs.items() if name in wanted}),
+            strict=False,
+        )
+    )
 
 
 def next_past(outputs: Arrays) -> Arrays:
     """The cache as inputs of the next call."""
     present = {name: value for name, value in outputs.items() if name.startswith("present.")}
-    return {f"past_key_values.{name.removeprefix('present.')}": value for name, value in present.items()}
+    return {
+        f"past_key_values.{name.removeprefix('present.')}": value for name, value in present.items()
+    }
 
 
 def empty_past(model: ort.InferenceSession, batch: int) -> Arrays:
@@ -66,7 +74,9 @@ def decode(folder: Path, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     tokens, found = ids, []
     for _ in range(STEPS):
         positions = np.maximum(mask.cumsum(1) - 1, 0)[:, -tokens.shape[1] :]
-        outputs = run(model, {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, **past})
+        outputs = run(
+            model, {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, **past}
+        )
         tokens = outputs["logits"][:, -1:].argmax(-1)
         found.append(tokens)
         past = next_past(outputs)
@@ -76,7 +86,9 @@ def decode(folder: Path, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def encode_decode(folder: Path, ids: np.ndarray, mask: np.ndarray, start: int) -> np.ndarray:
     """Greedy search with an encoder and a decoder. Prompts are padded on the right."""
-    states = run(session(folder, "encoder_model"), {"input_ids": ids, "attention_mask": mask})["last_hidden_state"]
+    states = run(session(folder, "encoder_model"), {"input_ids": ids, "attention_mask": mask})[
+        "last_hidden_state"
+    ]
     first, others = session(folder, "decoder_model"), session(folder, "decoder_with_past_model")
     tokens, found = np.full((len(ids), 1), start), []
     inputs: Arrays = {"encoder_attention_mask": mask, "encoder_hidden_states": states}
@@ -94,7 +106,9 @@ def llama() -> Any:
 
 
 def gpt2() -> Any:
-    return transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=VOCABULARY, **ids()))
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=VOCABULARY, **ids())
+    )
 
 
 def qwen2() -> Any:
@@ -107,18 +121,28 @@ def qwen3() -> Any:
 
 def mistral() -> Any:
     """Its attention has a window of a few tokens."""
-    return transformers.MistralForCausalLM(transformers.MistralConfig(**sizes(), **ids(), sliding_window=8))
+    return transformers.MistralForCausalLM(
+        transformers.MistralConfig(**sizes(), **ids(), sliding_window=8)
+    )
 
 
 def t5() -> Any:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
-    config = transformers.T5Config(**sizes, vocab_size=VOCABULARY, decoder_start_token_id=0, **ids())
+    config = transformers.T5Config(
+        **sizes, vocab_size=VOCABULARY, decoder_start_token_id=0, **ids()
+    )
     return transformers.T5ForConditionalGeneration(config)
 
 
 def sizes() -> dict[str, int]:
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    return {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": VOCABULARY, **heads}
+    return {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "vocab_size": VOCABULARY,
+        **heads,
+    }
 
 
 def ids() -> dict[str, int | None]:
@@ -126,7 +150,9 @@ def ids() -> dict[str, int | None]:
     return {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None}
 
 
-MODELS: dict[str, Callable[[], Any]] = {f.__name__: f for f in (llama, gpt2, qwen2, qwen3, mistral, t5)}
+MODELS: dict[str, Callable[[], Any]] = {
+    f.__name__: f for f in (llama, gpt2, qwen2, qwen3, mistral, t5)
+}
 
 
 def compare(name: str, folder: Path) -> bool:
@@ -143,14 +169,21 @@ def compare(name: str, folder: Path) -> bool:
         prompts = [torch.randint(2, VOCABULARY, (length,)) for length in lengths]
         side = "right" if both else "left"
         ids = torch.nn.utils.rnn.pad_sequence(prompts, batch_first=True, padding_side=side)
-        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(p) for p in prompts], batch_first=True, padding_side=side)
-        expected = model.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=STEPS).numpy()
+        mask = torch.nn.utils.rnn.pad_sequence(
+            [torch.ones_like(p) for p in prompts], batch_first=True, padding_side=side
+        )
+        expected = model.generate(
+            ids, attention_mask=mask, do_sample=False, max_new_tokens=STEPS
+        ).numpy()
         expected = expected[:, 1:] if both else expected[:, ids.shape[1] :]
         given = folder, ids.numpy(), mask.numpy()
-        found = encode_decode(*given, model.config.decoder_start_token_id) if both else decode(*given)
+        found = (
+            encode_decode(*given, model.config.decoder_start_token_id) if both else decode(*given)
+        )
         same = np.array_equal(found, expected)
         equal &= same
-        print(f"{name}, prompts of {lengths}: {'equal' if same else f'DIFFERENT, expected {expected.tolist()}'} {found.tolist()}")
+        result = "equal" if same else f"DIFFERENT, expected {expected.tolist()}"
+        print(f"{name}, prompts of {lengths}: {result} {found.tolist()}")
     return equal
 
 

@@ -2,13 +2,15 @@
 
 >>> import pt2onnx
 >>> pt2onnx.export(model, (x,), "model.onnx")           # instead of torch.onnx.export
->>> pt2onnx.convert("model.pt2", "model.onnx")          # an archive of torch.export.save; needs no PyTorch
+>>> pt2onnx.convert("model.pt2", "model.onnx")          # an archive; needs no PyTorch
 
-Importing it imports nothing else: torch, onnx, onnx_ir, numpy and onnxruntime are imported by the functions that need them.
+Importing it imports no other package. Names are loaded when they are first used: ``export`` imports
+torch when it is called, running a model imports onnxruntime and numpy.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from ._errors import (
@@ -22,10 +24,12 @@ from ._errors import (
 from ._pt2onnx import __version__
 
 if TYPE_CHECKING:
-    from ._export import convert, export
+    from . import compat as compat
+    from . import hf as hf
+    from ._convert import check, convert, diff, inspect, load, optimize
+    from ._export import export
     from ._program import ONNXProgram
-    from ._tools import check, diff, inspect, load, optimize
-    from ._translate import translation
+    from ._translation import translation
     from ._verify import OutputCheck, Verification, verify
 
 __all__ = [
@@ -50,26 +54,24 @@ __all__ = [
     "verify",
 ]
 
-# Where each name is that is imported when it is first used.
+#: The module of each name that is loaded when it is first used.
 _LAZY = {
-    "convert": "_export",
-    "export": "_export",
     "ONNXProgram": "_program",
-    "check": "_tools",
-    "diff": "_tools",
-    "inspect": "_tools",
-    "load": "_tools",
-    "optimize": "_tools",
-    "translation": "_translate",
     "OutputCheck": "_verify",
     "Verification": "_verify",
+    "check": "_convert",
+    "convert": "_convert",
+    "diff": "_convert",
+    "export": "_export",
+    "inspect": "_convert",
+    "load": "_convert",
+    "optimize": "_convert",
+    "translation": "_translation",
     "verify": "_verify",
 }
 
 
 def __getattr__(name: str) -> object:
-    import importlib
-
     if name in ("compat", "hf"):
         return importlib.import_module(f".{name}", __name__)
     if name not in _LAZY:

@@ -11,7 +11,8 @@ def main() -> int:
     """Runs the command with the words of the command line. Returns its exit code."""
     import signal
 
-    # While Rust works, Python sees no signals: Ctrl-C ends the process at once, as it ends the command.
+    # While Rust works, Python sees no signals: Ctrl-C ends the process at once, as it ends the
+    # command.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return command(["pt2onnx", *sys.argv[1:]])
 

@@ -1,12 +1,21 @@
-"""The exceptions. Where torch is loaded, those that are raised are torch.onnx's as well, so that ``except`` clauses go on to work."""
+"""Exceptions and warnings. Where torch is loaded, those that are raised are torch.onnx's as well,
+so that existing ``except`` clauses work.
+"""
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import json
 import sys
 import warnings
-from typing import Any
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _frames
+from ._pt2onnx import Failure
+
+if TYPE_CHECKING:
+    import torch
 
 
 class OnnxExporterWarning(UserWarning):
@@ -16,17 +25,19 @@ class OnnxExporterWarning(UserWarning):
 class OnnxExporterError(RuntimeError):
     """There is no model, or it cannot be read or written.
 
-    ``kind`` is the kind of the error (``"unsupported_operator"``, ``"archive"``, ``"output"``, ..., see docs/errors.md), ``failures`` is
-    a list of everything that prevents conversion (dicts with node, op, file, line, reason), ``report`` the report as a dict, if
-    there is one, and ``opset`` the lowest opset that can express the model, if the one that was asked for cannot.
+    ``kind`` is the kind of the error (``"unsupported_operator"``, ``"archive"``, ``"output"``, ...,
+    see docs/errors.md), ``failures`` lists everything that prevents conversion (dicts with node,
+    op, file, line, reason), ``report`` is the report as a dict, if there is one, ``markdown`` the
+    report as text, and ``opset`` the lowest opset that can express the model, if the requested one
+    cannot.
     """
 
     kind: str | None = None
     opset: int | None = None
     report: dict[str, Any] | None = None
     markdown: str | None = None
-    #: Whether it is PyTorch that cannot give the program away, so that another way to capture the module may do.
-    _by_torch = False
+    #: Whether PyTorch could not serialise the program, so that another capture may work.
+    by_torch = False
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -43,16 +54,19 @@ class UnsupportedOperatorError(ConversionError):
 
 
 class TorchExportError(OnnxExporterError):
-    """The model can be captured in no way. ``failures_by_strategy`` has the error of each way that was tried."""
+    """No strategy captures the model. ``failures_by_strategy`` has the error of each that was
+    tried."""
 
-    failures_by_strategy: dict[str, BaseException] = {}
+    failures_by_strategy: dict[str, BaseException] = {}  # noqa: RUF012 (replaced, never changed)
 
 
 class VerificationError(OnnxExporterError):
     """The model cannot be run for comparison."""
 
 
-_CLASSES = {
+E = TypeVar("E", bound=OnnxExporterError)
+
+_CLASSES: dict[str | None, type[OnnxExporterError]] = {
     "unsupported_operator": UnsupportedOperatorError,
     "conversion": ConversionError,
     "opset": ConversionError,
@@ -60,67 +74,73 @@ _CLASSES = {
 }
 
 
-def made(kind: type[OnnxExporterError], text: str) -> OnnxExporterError:
-    """An exception of this class that is also torch.onnx's, if torch is loaded."""
-    hashable: Any = kind
-    found = _torch_class(hashable) if "torch" in sys.modules else kind
+def new_error(cls: type[E], text: str, kind: str | None = None, *, by_torch: bool = False) -> E:
+    """An exception of a class, which is also torch.onnx's if torch is loaded.
+
+    Args:
+        cls: The class.
+        text: The message.
+        kind: The attribute ``kind``.
+        by_torch: The attribute ``by_torch``.
+    """
+    if "torch" in sys.modules:
+        from ._torch_errors import with_torch_base
+
+        cls = with_torch_base(cls)
     # torch's own classes take other arguments.
-    error = found.__new__(found, text)
+    error = cls.__new__(cls, text)
     RuntimeError.__init__(error, text)
+    error.kind, error.by_torch = kind, by_torch
     return error
 
 
-@functools.cache
-def _torch_class(kind: Any) -> type[OnnxExporterError]:
-    """The class, with torch.onnx's class of that name as a base."""
-    import torch.onnx
-
-    base: Any = torch.onnx.OnnxExporterError
-
-    for module in ("torch.onnx._internal.exporter._errors", "torch.onnx.errors"):
-        try:
-            __import__(module)
-        except ImportError:
-            continue
-        base = getattr(sys.modules[module], kind.__name__, base)
-        if base.__name__ == kind.__name__:
-            break
-    return type(kind.__name__, (kind, base), {"__module__": "pt2onnx", "__doc__": kind.__doc__})
-
-
-def of(failure: Any) -> BaseException:
-    """The exception for what Rust raised."""
-    kind = failure.kind
-    if kind == "options":
-        return ValueError(str(failure))
+def from_native(failure: Failure) -> BaseException:
+    """The exception for an error of Rust."""
     text = str(failure)
+    if failure.kind == "options":
+        return ValueError(text)
     if text.startswith("no values to write"):
         text += ", or give export_params=False, and add them by ONNXProgram.apply_weights"
-    error = made(_CLASSES.get(kind, OnnxExporterError), text)
-    error.kind, error.opset = kind, failure.opset
+    error = new_error(_CLASSES.get(failure.kind, OnnxExporterError), text, failure.kind)
+    error.opset = failure.opset
     error.report = json.loads(failure.report) if failure.report else None
     error.markdown = failure.markdown
     return error
 
 
-def warning_class() -> type[Warning]:
-    """torch.onnx's class of warnings if torch is loaded, else our own."""
-    errors = sys.modules.get("torch.onnx.errors")
-    return getattr(errors, "OnnxExporterWarning", OnnxExporterWarning)
+@contextlib.contextmanager
+def native_errors() -> Generator[None, None, None]:
+    """Raises errors of Rust as exceptions of this package."""
+    try:
+        yield
+    except Failure as failure:
+        raise from_native(failure) from None
 
 
 def warn(text: str, kind: type[Warning] | None = None) -> None:
-    """Warns of something, by default as of an export, at the line that called this package."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, kind or warning_class(), stacklevel=level)
+    """Warns at the line that called this package.
+
+    Args:
+        text: The message.
+        kind: The class of the warning. By default torch.onnx's ``OnnxExporterWarning`` if torch is
+            loaded, else our own.
+    """
+    errors = sys.modules.get("torch.onnx.errors")
+    default: type[Warning] = getattr(errors, "OnnxExporterWarning", OnnxExporterWarning)
+    warnings.warn(text, kind or default, stacklevel=_frames.caller_level())
 
 
-def check_weight(name: str, given: Any, own: Any) -> None:
-    """Raises OnnxExporterError if a weight does not have the shape and type of the model's own."""
+def brief(error: BaseException) -> str:
+    """The class and the first line of an error."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def check_weight(name: str, given: torch.Tensor, own: torch.Tensor) -> None:
+    """Raises OnnxExporterError if a weight has not the shape and type of the model's own."""
     if given.shape != own.shape or given.dtype != own.dtype:
-        text = f"the weight {name} is {given.dtype}{list(given.shape)}, the model has {own.dtype}{list(own.shape)}"
-        error = made(OnnxExporterError, text)
-        error.kind = "no_weights"
-        raise error
+        text = (
+            f"the weight {name} is {given.dtype}{list(given.shape)}, "
+            f"the model has {own.dtype}{list(own.shape)}"
+        )
+        raise new_error(OnnxExporterError, text, "no_weights")

@@ -1,82 +1,97 @@
-"""Options of a conversion, from Python's keywords to what Rust reads: JSON with the keys of the command's flags."""
+"""The options of conversions as keywords, from ``pt2onnx::Options`` (docs/options.md)."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TypedDict
 
-#: Keywords of ``export`` and ``convert`` beside those of ``torch.onnx.export``; docs/options.md explains them.
-OWN = frozenset(
-    """accuracy_level alignment allow_external_paths assume_finite aten_nodes block_size calibration_data calibration_method cast_io
-    cast_weights compress_exclude compress_include custom_opset dedup_weights default_dtype dynamic_axes external_threshold fix_dim
-    fold_limit inline input input_names input_shape ir_version keep_initializers_as_inputs kv_names metadata_prop method min_elements
-    model_doc model_version module_functions mutations node_docs op_functions opset optimize output_names precision producer program
-    provenance quantize rename rename_dim rules seed shard_size signed skip_pass strip_paths target training unsupported_ops
-    warnings_as_errors weights weights_file zero_points""".split()
-)
-
-#: Those of ``optimize``.
-OPTIMISING = frozenset(
-    """accuracy_level block_size calibration_data calibration_method cast_io cast_weights compress_exclude compress_include dedup_weights
-    dynamic_axes fix_dim fold_limit inline input_names input_shape kv_names min_elements opset optimize output_names precision quantize
-    rename rename_dim rules signed skip_pass target zero_points""".split()
-)
-
-#: Those that say how a model is written.
-SAVING = frozenset("alignment allow_external_paths external_threshold shard_size weights weights_file".split())
+Path = str | PathLike[str]
+Axes = Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]]
 
 
-def as_json(options: dict[str, Any]) -> str:
-    """The options as JSON. Those that are None keep their defaults.
+class SaveOptions(TypedDict, total=False):
+    """How a model is written."""
 
-    Raises TypeError for an unknown option, ImportError if one needs ONNX Runtime and there is none.
-    """
-    refuse_unknown(options, OWN)
-    given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
-    if isinstance(given.get("optimize"), bool):
-        given["optimize"] = 2 if given["optimize"] else 0
-    if given.get("calibration_data"):
-        from . import _run
-
-        _run.load("calibration_data")
-        if isinstance(given["calibration_data"], (str, bytes)) or hasattr(given["calibration_data"], "__fspath__"):
-            given["calibration_data"] = [given["calibration_data"]]
-    return json.dumps(given, default=_plain)
+    alignment: int | str | None
+    allow_external_paths: bool | None
+    external_threshold: int | str | None
+    shard_size: int | str | None
+    weights: str | None
+    weights_file: str | None
 
 
-def refuse_unknown(options: dict[str, Any], known: frozenset[str]) -> None:
-    """Raises TypeError for an option that is not one of these, with the name that is most like it."""
-    unknown = sorted(options.keys() - known)
-    if unknown:
-        import difflib
+class RewriteOptions(TypedDict, total=False):
+    """Options that ``export`` and ``optimize`` share."""
 
-        alike = difflib.get_close_matches(unknown[0], known, n=1)
-        meant = f": did you mean {alike[0]!r}?" if alike else ""
-        raise TypeError(f"there is no option {unknown[0]!r}{meant}")
+    accuracy_level: int | None
+    block_size: int | None
+    calibration_data: Path | Sequence[Path] | None
+    calibration_method: str | None
+    cast_io: bool | None
+    cast_weights: str | None
+    compress_exclude: str | Sequence[str] | None
+    compress_include: str | Sequence[str] | None
+    dedup_weights: bool | None
+    fix_dim: Mapping[str, int] | None
+    fold_limit: int | str | None
+    inline: bool | None
+    input_shape: Mapping[str, str] | None
+    kv_names: str | None
+    min_elements: int | None
+    opset: int | None
+    precision: str | None
+    quantize: str | None
+    rename: Mapping[str, str] | None
+    rename_dim: Mapping[str, str] | None
+    rules: Sequence[Path] | None
+    signed: bool | None
+    skip_pass: Sequence[str] | None
+    target: str | None
+    zero_points: bool | None
 
 
-def of_optimize(options: dict[str, Any]) -> str:
-    """The options of ``optimize`` as JSON.
+class OptimizeOptions(RewriteOptions, SaveOptions, total=False):
+    """The options of ``optimize``."""
 
-    Raises TypeError for one that is unknown, or has no meaning for models.
-    """
-    others = sorted((options.keys() & OWN) - OPTIMISING)
-    if others:
-        raise TypeError(f"optimize has no option {others[0]!r}: it is one of conversions")
-    return as_json(options)
+    dynamic_axes: Axes | None
+    input_names: str | Sequence[str] | None
+    optimize: bool | int | None
+    output_names: str | Sequence[str] | None
 
 
-def of_modules(modules: Any) -> list[str] | None:
-    """The option ``module_functions`` for ``export_modules_as_functions``: True, or classes of modules."""
-    if isinstance(modules, bool) or modules is None:
-        return ["all"] if modules else None
-    return [f"{each.__module__}.{each.__qualname__}" for each in modules] or None
+class ExportOptions(RewriteOptions, SaveOptions, total=False):
+    """The options of ``export``, without those that are its parameters."""
+
+    assume_finite: bool | None
+    aten_nodes: bool | None
+    custom_opset: Mapping[str, int] | None
+    default_dtype: str | None
+    input: Mapping[str, str] | None
+    ir_version: int | None
+    metadata_prop: Mapping[str, str] | None
+    method: str | None
+    model_doc: str | None
+    model_version: int | None
+    module_functions: str | Sequence[str] | None
+    mutations: str | None
+    node_docs: bool | None
+    op_functions: Sequence[Path] | None
+    producer: str | None
+    provenance: str | None
+    seed: int | None
+    strip_paths: bool | None
+    unsupported_ops: str | None
+    warnings_as_errors: bool | None
 
 
-def _plain(value: Any) -> Any:
-    """Paths as texts, sets and tuples as lists."""
-    import os
+class ConvertOptions(ExportOptions, total=False):
+    """The options of ``convert``, ``inspect`` and ``check``."""
 
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return list(value)
+    dynamic_axes: Axes | None
+    input_names: str | Sequence[str] | None
+    keep_initializers_as_inputs: bool | None
+    optimize: bool | int | None
+    output_names: str | Sequence[str] | None
+    program: str | None
+    training: str | None

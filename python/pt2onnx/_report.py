@@ -1,41 +1,46 @@
-"""What an export says while it runs, and the files about it: report, profile, program."""
+"""The messages of an export while it runs, and the files about it: report, profile, program."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import logging
+import os
 import pathlib
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
 
-if TYPE_CHECKING:
-    import os
+import torch
 
-    import torch
+from ._capture._torch_export import Captured
+from ._program import ONNXProgram
 
-    from ._capture import Captured
-    from ._program import ONNXProgram
+_LOGGER = logging.getLogger("pt2onnx")
 
 
 class Steps:
-    """The steps of an export: how long each took, and what is said of them."""
+    """The steps of an export: the time of each, and messages about them.
+
+    Messages go to the logger ``pt2onnx``. If ``verbose``, they are printed as well; if it is None,
+    a line on a terminal shows the current step.
+    """
 
     def __init__(self, verbose: bool | None) -> None:
         self._verbose = verbose
-        self._line = verbose is None and sys.stderr is not None and sys.stderr.isatty()
+        self._line = verbose is None and _is_terminal()
         self.seconds: dict[str, float] = {}
 
     def say(self, text: str) -> None:
-        """Prints a step if all are to be printed."""
+        """Reports a step."""
+        _LOGGER.info(text)
         if self._verbose:
             print("[pt2onnx]", text)
 
     @contextlib.contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Measures a step. On a terminal, a line says meanwhile what goes on."""
+    def timed(self, step: str) -> Generator[None, None, None]:
+        """Measures a step, and shows it on a terminal."""
         if self._line:
             sys.stderr.write(f"\rpt2onnx: {step}...\x1b[K")
             sys.stderr.flush()
@@ -50,10 +55,25 @@ class Steps:
 
 
 class Artifacts:
-    """The files about an export. Their names start with ``onnx_export_`` and the time, as torch.onnx has them."""
+    """The files about an export. Their names start with ``onnx_export_`` and the time, as those of
+    torch.onnx do.
+
+    Args:
+        folder: Their folder.
+        steps: The steps of the export.
+        report: Whether to write a report.
+        profile: Whether to report the time of each step.
+        dump: Whether to write the captured program.
+    """
 
     def __init__(
-        self, folder: str | os.PathLike[str], steps: Steps, *, report: bool, profile: bool, dump: bool
+        self,
+        folder: str | os.PathLike[str],
+        steps: Steps,
+        *,
+        report: bool,
+        profile: bool,
+        dump: bool,
     ) -> None:
         self._folder = pathlib.Path(folder)
         self._steps = steps
@@ -67,18 +87,16 @@ class Artifacts:
         return path
 
     def dump(self, program: torch.export.ExportedProgram) -> None:
-        """Writes the program, if it was asked for."""
+        """Writes the program, if that is requested."""
         if self._dump:
-            import torch
-
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{self._stem}.pt2"
             torch.export.save(program, path)
             self._steps.say(f"ExportedProgram has been saved to '{path}'.")
 
     @contextlib.contextmanager
-    def failing(self, status: str) -> Iterator[None]:
-        """Writes a report about an error, if one was asked for, and adds its path to the error."""
+    def failing(self, status: str) -> Generator[None, None, None]:
+        """Writes a report about an error, if that is requested, and adds its path to the error."""
         try:
             yield
         except Exception as error:
@@ -89,7 +107,7 @@ class Artifacts:
             raise
 
     def done(self, program: ONNXProgram, captured: Captured | None) -> None:
-        """Writes the report about a model, or prints the profile, if they were asked for."""
+        """Writes the report about a model, or prints the profile, if that is requested."""
         if self._report:
             checked = program.verification
             status = "success" if not (captured and captured.failures) else "strategies"
@@ -97,9 +115,7 @@ class Artifacts:
                 status = "accuracy"
             text = program.report_markdown()
             if captured and captured.failures:
-                text += "\n## Captures that failed\n" + "".join(
-                    f"\n### {name}\n\n```\n{_trace(error)}```\n" for name, error in captured.failures.items()
-                )
+                text += "\n## Captures that failed\n" + _sections(captured.failures)
             if checked is not None:
                 text += f"\n## Verification\n\n```\n{checked}\n```\n"
             path = self._write(f"{self._stem}_{status}.md", text + self._times())
@@ -108,19 +124,27 @@ class Artifacts:
             print(self._times())
 
     def _times(self) -> str:
-        """The time of each step, if it was asked for."""
+        """The time of each step, if that is requested."""
         if not self._profile:
             return ""
-        rows = "".join(f"| {step} | {seconds:.3f} |\n" for step, seconds in self._steps.seconds.items())
+        seconds = self._steps.seconds.items()
+        rows = "".join(f"| {step} | {time:.3f} |\n" for step, time in seconds)
         return f"\n## Profile\n\n| step | seconds |\n| --- | --- |\n{rows}"
 
 
-def _trace(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
+def _is_terminal() -> bool:
+    # A program without a console has no stream.
+    stream: object = sys.stderr
+    return stream is not None and sys.stderr.isatty()
+
+
+def _sections(errors: Mapping[str, BaseException]) -> str:
+    """A section for each error, with its stack trace."""
+    traces = {name: "".join(traceback.format_exception(one)) for name, one in errors.items()}
+    return "".join(f"\n### {name}\n\n```\n{text}```\n" for name, text in traces.items())
 
 
 def _error_report(error: BaseException) -> str:
     """A report about an error that comes before there is a program."""
     each = getattr(error, "failures_by_strategy", None) or {type(error).__name__: error}
-    parts = [f"\n### {name}\n\n```\n{_trace(failure)}```\n" for name, failure in each.items()]
-    return "# Export report\n\n**Failed:** PyTorch cannot capture the model.\n" + "".join(parts)
+    return "# Export report\n\n**Failed:** PyTorch cannot capture the model.\n" + _sections(each)

@@ -1,74 +1,103 @@
-"""Dynamic shapes: what users give, what torch.export takes, and what the dimensions are called in the model."""
+"""Dynamic shapes: as users give them, as torch.export takes them, and the names of dimensions."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
-from . import _errors
+import torch
+from torch.export import dynamic_shapes as of_torch
+from torch.utils import _pytree as torch_pytree
 
-if TYPE_CHECKING:
-    import torch
+from . import _errors, _pytree
+from ._leaves import TensorLeaf
+from ._types import Args, Kwargs, Model, is_dict, is_items
 
 #: Classes of sizes of dynamic shapes.
 _DIMS = ("Dim", "_Dim", "_DerivedDim", "_StaticDim", "_DimHint")
 
 
-def for_torch(shapes: Any) -> Any:
-    """The dynamic shapes with ``Dim.DYNAMIC`` for names, which torch.export does not take."""
-    import torch
-    from torch.utils import _pytree
+class DynamicAxes(NamedTuple):
+    """``dynamic_axes`` of torch.onnx.export, and the names of inputs and outputs that belong to
+    it."""
 
+    axes: Mapping[str, object] | None
+    input_names: Sequence[str] | None
+    output_names: Sequence[str] | str | None
+
+
+def for_torch(shapes: object) -> object:
+    """The dynamic shapes with ``Dim.DYNAMIC`` for names, which torch.export does not take."""
     if shapes is None:
         return None
-    leaves, tree = _flatten(shapes)
 
-    def dim(size: Any) -> Any:
+    def dim(size: object) -> object:
         return torch.export.Dim.DYNAMIC if isinstance(size, str) else size
 
-    def axes(leaf: Any) -> Any:
-        if isinstance(leaf, dict):
+    def axes(leaf: object) -> object:
+        if is_dict(leaf):
             return {axis: dim(size) for axis, size in leaf.items()}
-        if isinstance(leaf, (list, tuple)):
-            return type(leaf)(dim(size) for size in leaf)
+        if is_items(leaf):
+            return cast(Callable[..., object], type(leaf))(dim(size) for size in leaf)
         return leaf
 
-    return _pytree.tree_unflatten([axes(leaf) for leaf in leaves], tree)
+    leaves, tree = _pytree.flatten(shapes, is_axes)
+    return _pytree.unflatten([axes(leaf) for leaf in leaves], tree)
 
 
-def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Exception | None:
-    """What is wrong with dynamic shapes whatever the model does: names, structure, axes, and sizes unlike those of the arguments."""
-    import torch
-    from torch.export import dynamic_shapes as of_torch
-    from torch.utils import _pytree
+def is_program(model: object) -> bool:
+    """Whether it is a program, whose shapes are known."""
+    return isinstance(model, torch.export.ExportedProgram)
 
+
+def all_automatic(args: Args, kwargs: Kwargs) -> tuple[object, ...]:
+    """Dynamic shapes in which all sizes are dynamic where the program allows it."""
+
+    def automatic(value: object) -> object:
+        if isinstance(value, torch.Tensor):
+            return dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO)
+        return None
+
+    shapes = cast(tuple[Args, Kwargs], _pytree.transform(automatic, (args, kwargs)))
+    return (*shapes[0], *shapes[1].values())
+
+
+def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Exception | None:
+    """The error in dynamic shapes that is one for every model, if there is one.
+
+    Names, structure, axes, and sizes unlike those of the arguments are checked. Errors in the
+    arguments are left to torch.export.
+    """
     if not shapes:
         return None
     found: list[str] = []
 
-    def check(path: Any, leaf: Any, axes: Any) -> None:
-        name = f"{path[0].key}{_pytree.keystr(path[1:])}"
+    def check(path: Sequence[Any], leaf: object, axes: object) -> None:
+        name = f"{path[0].key}{torch_pytree.keystr(tuple(path[1:]))}"
         sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else []
-        for axis, size in axes.items() if isinstance(axes, dict) else enumerate(axes or ()):
+        for axis, size in axis_sizes(axes):
             if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):
-                found.append(f"`dynamic_shapes` has axis {axis!r} of {name}, which has {len(sizes)} dimensions")
+                text = f"axis {axis!r} of {name}, which has {len(sizes)} dimensions"
+                found.append(f"`dynamic_shapes` has {text}")
             elif type(size) is int and size != sizes[axis]:
-                found.append(f"`dynamic_shapes` says that axis {axis} of {name} is {size}, but it is {sizes[axis]}")
+                text = f"axis {axis} of {name} is {size}, but it is {sizes[axis]}"
+                found.append(f"`dynamic_shapes` says that {text}")
 
     try:
         inputs = of_torch._combine_args(model, args, kwargs)
-        validate = of_torch._check_dynamic_shapes
+        validate: Callable[..., None] = of_torch._check_dynamic_shapes
     except Exception:
-        # What is wrong with the arguments, torch.export says.
         return None
     try:
         # Integers may be dynamic.
-        whole = getattr(of_torch, "_IntWrapper", None)
-        validate(_pytree.tree_map_only(int, whole, inputs) if whole else inputs, shapes)
+        wrap = getattr(of_torch, "_IntWrapper", None)
+        tree: object = torch_pytree.tree_map_only(int, wrap, inputs) if wrap else inputs
+        validate(tree, shapes)
     except Exception as error:
         return error
-    by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs, shapes))
+    by_name: object = shapes if is_dict(shapes) else _zipped(inputs, shapes)
     try:
         of_torch._tree_map_with_path(check, inputs, by_name, tree_name="inputs")
     except Exception as error:
@@ -76,226 +105,329 @@ def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
     return ValueError("; ".join(found)) if found else None
 
 
-def by_parameter(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, input_names: Any) -> Any:
-    """Dynamic shapes by the model's parameters. Their keys may also be ``input_names``, or names of what ``*args`` and ``**kwargs``
-    hold."""
+def map_axes(
+    function: Callable[[object, object], object],
+    model: Model,
+    args: Args,
+    kwargs: Kwargs,
+    shapes: object,
+) -> object:
+    """Dynamic shapes with other axes.
+
+    Args:
+        function: The new axes, by a value within the arguments and its axes.
+        model: The module.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        shapes: Dynamic shapes by name of parameter, or in order.
+    """
+    inputs = of_torch._combine_args(model, args, kwargs)
+    tree: object = inputs
+    if not isinstance(shapes, dict):
+        tree = cast(Callable[..., object], type(shapes))(inputs.values())
+
+    def with_path(_: object, leaf: object, axes: object) -> object:
+        return function(leaf, axes)
+
+    mapped: object = of_torch._tree_map_with_path(with_path, tree, shapes, tree_name="inputs")
+    return mapped
+
+
+def axis_sizes(axes: object) -> Iterator[tuple[object, object]]:
+    """Pairs of axis and size of one input.
+
+    Raises:
+        TypeError: The axes are not a dict, a list, a tuple or None.
+    """
+    if isinstance(axes, Mapping):
+        yield from cast(Mapping[object, object], axes).items()
+    elif is_items(axes):
+        yield from enumerate(axes)
+    elif axes:
+        raise TypeError(f"the axes of an input are a dict or a list, not {axes!r}")
+
+
+def by_parameter(
+    model: Model, args: Args, kwargs: Kwargs, shapes: object, input_names: Sequence[str] | None
+) -> object:
+    """Dynamic shapes by the model's parameters.
+
+    Args:
+        model: The module.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        shapes: Dynamic shapes. Their keys may also be ``input_names``, or names of the items of
+            ``*args`` and ``**kwargs``.
+        input_names: The names of the inputs.
+    """
     if not isinstance(shapes, dict):
         return shapes
+    given = cast(dict[str, object], shapes)
     parameters = signature(model).parameters
-    if input_names and shapes.keys() <= set(input_names) and not shapes.keys() <= {*parameters, *kwargs}:
+    own = {*parameters, *kwargs}
+    if input_names and given.keys() <= set(input_names) and not given.keys() <= own:
         names = list(by_name(model, args, kwargs))
-        shapes = {names[list(input_names).index(name)]: axes for name, axes in shapes.items()}
-    found: dict[str, Any] = {}
+        given = {names[list(input_names).index(name)]: axes for name, axes in given.items()}
+    found: dict[str, object] = {}
     by_kind = {parameter.kind: name for name, parameter in parameters.items()}
-    many, rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL), by_kind.get(inspect.Parameter.VAR_KEYWORD)
-    for name, axes in shapes.items():
+    many = by_kind.get(inspect.Parameter.VAR_POSITIONAL)
+    rest = by_kind.get(inspect.Parameter.VAR_KEYWORD)
+    for name, axes in given.items():
         if name in parameters:
             found[name] = axes
         elif rest and name in kwargs:
-            found[rest] = {**found.get(rest, {}), name: axes}
+            found[rest] = {**cast(dict[str, object], found.get(rest, {})), name: axes}
         elif many and name.startswith(f"{many}_"):
-            found[many] = (*found.get(many, ()), axes)
+            found[many] = (*cast(tuple[object, ...], found.get(many, ())), axes)
         else:
             found[name] = axes
     return found
 
 
 def inputs(program: torch.export.ExportedProgram) -> list[str | None]:
-    """The inputs that a user gives, by name; None for numbers, texts and None, whose values the program has."""
-    specs = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
-    return [None if type(spec.arg).__name__ == "ConstantArgument" else spec.arg.name for spec in specs]
+    """The inputs that a user gives, by name; None for numbers, texts and None, whose values the
+    program has."""
+    specs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+    return [None if type(s.arg).__name__ == "ConstantArgument" else s.arg.name for s in specs]
 
 
-def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
-    """The names that the dynamic shapes give to symbols of the program. Warns of names that cannot be used."""
+def names(program: torch.export.ExportedProgram, shapes: object) -> dict[str, str]:
+    """The names that the dynamic shapes give to symbols of the program.
+
+    Warns of names that cannot be used.
+    """
     found: dict[str, str] = {}
     for value, leaf in _by_input(program, shapes):
         for axis, name in _named(leaf):
-            size = value.shape[axis]
+            size = cast(Any, value.shape[axis])
             # A size of the program, or one that follows from others and is called after them.
             if isinstance(size, int) or not size.node.expr.is_Symbol:
                 continue
             first = found.setdefault(str(size.node.expr), name)
             if first != name:
                 _errors.warn(
-                    f"# The axis name: {name} will not be used, since it shares the same shape constraints with another axis: "
-                    f"{first}.",
+                    f"# The axis name: {name} will not be used, since it shares the same shape "
+                    f"constraints with another axis: {first}.",
                     UserWarning,
                 )
     return found
 
 
 def from_dynamic_axes(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], axes: tuple[Any, Any, Any], *, lenient: bool
-) -> dict[str, Any]:
-    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument. ``axes`` are ``dynamic_axes``, ``input_names`` and
-    ``output_names``.
+    model: Model, args: Args, kwargs: Kwargs, given: DynamicAxes, *, ignore_unknown: bool
+) -> dict[str, object]:
+    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument.
 
-    The names are those of ``input_names`` or of the model's parameters; where they are neither, the axes are in the order of the
-    inputs. Names of outputs have no effect on shapes. If ``lenient``, other names have none either, and are warned of.
+    The names are those of ``input_names`` or of the model's parameters; where they are neither, the
+    axes are in the order of the inputs. Names of outputs have no effect on shapes.
 
-    Raises ValueError for axes that are not understood, and for names of inputs that do not exist.
+    Args:
+        model: The module.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        given: The axes.
+        ignore_unknown: Whether other names have no effect but a warning.
+
+    Raises:
+        ValueError: Axes are not understood, or an input does not exist.
     """
-    dynamic_axes, input_names, output_names = axes
-    from torch.utils import _pytree
-
     arguments = by_name(model, args, kwargs)
-    leaves, tree = _pytree.tree_flatten(list(arguments.values()))
-    outputs = set(output_names or ())
-    given = {name: axes_of(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
+    leaves, tree = _pytree.flatten(list(arguments.values()))
+    outputs = set[str](given.output_names or ())
+    pairs = (given.axes or {}).items()
+    by_input = {name: axes_of(name, axes) for name, axes in pairs if name not in outputs}
+    input_names = given.input_names or ()
     parameters = {name: at for at, name in enumerate(arguments) if len(leaves) == len(arguments)}
-    if lenient:
-        places = _places(input_names or (), leaves, numbers=True)
+    if ignore_unknown:
+        places = _places(input_names, leaves, numbers=True)
         # A parameter that is given another name is not known by its own.
-        places = {**{name: at for name, at in parameters.items() if at not in places.values()}, **places}
-        for name in [name for name in given if name not in places]:
-            _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
+        unnamed = {name: at for name, at in parameters.items() if at not in places.values()}
+        places = {**unnamed, **places}
+        for name in [name for name in by_input if name not in places]:
+            warn_unknown_axes(name)
     else:
-        both = _places(input_names or (), leaves), parameters
-        places = next((places for places in both if given.keys() <= set(places)), {})
+        choices = _places(input_names, leaves), parameters
+        fitting = (places for places in choices if by_input.keys() <= set(places))
+        places = next(fitting, dict[str, int]())
         if not places:
-            count = len(input_names or ())
-            if len(given) > len(leaves) or count >= len(leaves) or (count and len(given) != len(leaves)):
-                unknown = [name for name in given if name not in (input_names or arguments)]
+            count = len(input_names)
+            surplus = len(by_input) > len(leaves) or count >= len(leaves)
+            if surplus or (count and len(by_input) != len(leaves)):
+                unknown = [name for name in by_input if name not in (input_names or arguments)]
                 raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
-            places = {name: at for at, name in enumerate(given)}
-    by_position = {places[name]: found for name, found in given.items() if name in places}
-    shapes = [by_position.get(at) for at in range(len(leaves))]
-    return dict(zip(arguments, _pytree.tree_unflatten(_counted(shapes, leaves), tree)))
+            places = {name: at for at, name in enumerate(by_input)}
+    by_place = {places[name]: found for name, found in by_input.items() if name in places}
+    shapes = _from_front([by_place.get(at) for at in range(len(leaves))], leaves)
+    nested = cast(list[object], _pytree.unflatten(shapes, tree))
+    return dict(zip(arguments, nested, strict=False))
 
 
-def by_name(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name, in the order of the parameters; those of ``*args`` are numbered. Raises TypeError if they do not fit."""
-    return _flat(model, signature(model).bind(*args, **kwargs).arguments)
+def warn_unknown_axes(name: str) -> None:
+    """Warns of an entry of ``dynamic_axes`` that belongs to no input, as torch.onnx does."""
+    text = f"Provided key {name} for dynamic axes is not a valid input/output name"
+    _errors.warn(text, UserWarning)
 
 
-def by_argument(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> dict[str, Any]:
-    """Dynamic shapes, given by parameter or in their order, by name of argument. Raises TypeError if the arguments do not fit."""
+def by_name(model: Model, args: Args, kwargs: Kwargs) -> dict[str, object]:
+    """The arguments by name, in the order of the parameters; those of ``*args`` are numbered.
+
+    Raises:
+        TypeError: They do not fit.
+    """
+    return _unpacked(model, signature(model).bind(*args, **kwargs).arguments)
+
+
+def by_argument(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> dict[str, object]:
+    """Dynamic shapes, given by parameter or in their order, by name of argument.
+
+    Raises:
+        TypeError: The arguments do not fit.
+    """
     given = signature(model).bind(*args, **kwargs).arguments
-    return _flat(model, dict(zip(given, shapes)) if isinstance(shapes, (list, tuple)) else shapes or {})
+    if is_items(shapes):
+        return _unpacked(model, _zipped(given, shapes))
+    return _unpacked(model, cast(dict[str, object], shapes or {}))
 
 
-def _flat(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by parameter, with those that ``*args`` and ``**kwargs`` hold by their own names."""
+def _zipped(names: Mapping[str, object], shapes: object) -> dict[str, object]:
+    return dict(zip(names, cast(Sequence[object], shapes), strict=False))
+
+
+def _unpacked(model: Model, values: Mapping[str, object]) -> dict[str, object]:
+    """Values by parameter, with the items of ``*args`` and ``**kwargs`` under their own names."""
     parameters = signature(model).parameters
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in values.items():
         kind = parameters[name].kind if name in parameters else None
         if kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(value or {})
+            found.update(cast(dict[str, object], value or {}))
         elif kind is inspect.Parameter.VAR_POSITIONAL:
-            found.update({f"{name}_{at}": part for at, part in enumerate(value or ())})
+            items = cast(Sequence[object], value or ())
+            found.update({f"{name}_{at}": part for at, part in enumerate(items)})
         else:
             found[name] = value
     return found
 
 
-def by_leaf(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
-    """The axes of each value within the arguments, in the order of a program's inputs; the shapes if these do not fit."""
-    leaves: list[Any] = []
-    try:
-        from torch.export.dynamic_shapes import _tree_map_with_path
+def by_leaf(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> object:
+    """The axes of each value within the arguments, in the order of a program's inputs; the shapes
+    if these do not fit, which torch.export reports."""
+    leaves: list[object] = []
 
-        arguments, axes = by_name(model, args, kwargs), by_argument(model, args, kwargs, shapes)
+    def collect(_: object, __: object, axes: object) -> None:
+        leaves.append(axes or None)
+
+    try:
+        arguments = by_name(model, args, kwargs)
+        axes = by_argument(model, args, kwargs, shapes)
         order = [*(name for name in arguments if name not in kwargs), *kwargs]
-        given, axes = {name: arguments[name] for name in order}, {name: axes[name] for name in order}
-        _tree_map_with_path(lambda _, leaf, axes: leaves.append(axes or None), given, axes, tree_name="inputs")
+        of_torch._tree_map_with_path(
+            collect,
+            {name: arguments[name] for name in order},
+            {name: axes[name] for name in order},
+            tree_name="inputs",
+        )
     except Exception:
-        # What is wrong, torch.export says.
         return shapes
     return {str(at): axes for at, axes in enumerate(leaves)}
 
 
-def in_order(model: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def in_order(model: Model, kwargs: Kwargs) -> Kwargs:
     """Keyword arguments in the order of the parameters, if these are known."""
     try:
         parameters = list(signature(model).parameters)
     except (TypeError, ValueError):
         return kwargs
-    return {name: kwargs[name] for name in sorted(kwargs, key=lambda name: [*parameters, name].index(name))}
+    return {
+        name: kwargs[name]
+        for name in sorted(kwargs, key=lambda name: [*parameters, name].index(name))
+    }
 
 
-def signature(model: Any) -> inspect.Signature:
+def signature(model: Model) -> inspect.Signature:
     """The parameters of a module or function."""
     return inspect.signature(getattr(model, "forward", model))
 
 
-def _places(names: Sequence[str], leaves: list[Any], *, numbers: bool = False) -> dict[str, int]:
-    """Where the inputs with these names are among the arguments. Names are those of tensors, and of numbers if these are inputs, unless
-    there are more names."""
-    import torch
-
-    kinds = (torch.Tensor, bool, int, float) if numbers else torch.Tensor
+def _places(
+    names: Sequence[str], leaves: Sequence[object], *, numbers: bool = False
+) -> dict[str, int]:
+    """The places of inputs among the arguments. Names are those of tensors, and of numbers if these
+    are inputs, unless there are more names."""
+    kinds = (torch.Tensor, bool, int, float) if numbers else (torch.Tensor,)
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, kinds)]
-    return dict(zip(names, places if len(names) <= len(places) else range(len(leaves))))
+    fit = len(names) <= len(places)
+    return dict(zip(names, places if fit else range(len(leaves)), strict=False))
 
 
-def _counted(shapes: list[Any], leaves: list[Any]) -> list[Any]:
-    """The axes of each input, counted from the first. Warns of axes that it does not have, which are left out."""
-    counted = []
-    for axes, leaf in zip(shapes, leaves):
+def _from_front(
+    shapes: Sequence[Mapping[int, object] | None], leaves: Sequence[object]
+) -> list[object]:
+    """The axes of each input, counted from the first. Warns of axes that it does not have, which
+    are left out."""
+    counted: list[object] = []
+    for axes, leaf in zip(shapes, leaves, strict=True):
         rank = getattr(leaf, "ndim", 0)
         found = from_front(axes or {}, rank)
         for axis in [axis for axis in found if not 0 <= axis < rank]:
-            _errors.warn(f"dynamic_axes has axis {axis} of an input that has {rank} dimensions", UserWarning)
+            text = f"dynamic_axes has axis {axis} of an input that has {rank} dimensions"
+            _errors.warn(text, UserWarning)
             del found[axis]
         counted.append(found or None)
     return counted
 
 
-def from_front(axes: dict[int, Any], rank: int) -> dict[int, Any]:
-    """The axes with those that are counted from the last, which are negative, counted from the first."""
+def from_front(axes: Mapping[int, object], rank: int) -> dict[int, object]:
+    """The axes with negative ones, which count from the last, counted from the first."""
     return {axis + rank if -rank <= axis < 0 else axis: size for axis, size in axes.items()}
 
 
-def axes_of(name: str, axes: Any) -> dict[int, Any] | None:
-    """The axes of one input, as ``dynamic_axes`` has them. Raises ValueError if they are not understood."""
-    import torch
+def axes_of(name: str, axes: object) -> dict[int, object] | None:
+    """The axes of one input in ``dynamic_axes``.
 
+    Raises:
+        ValueError: They are not understood.
+    """
     if axes is not None and not isinstance(axes, (dict, list, tuple)):
-        raise ValueError(f"dynamic_axes[{name!r}] is neither a dict of names by axis nor a list of axes")
-    if not all(isinstance(axis, int) for axis in axes or ()):
+        text = "is neither a dict of names by axis nor a list of axes"
+        raise ValueError(f"dynamic_axes[{name!r}] {text}")
+    if not all(isinstance(axis, int) for axis in cast(Collection[object], axes or ())):
         raise ValueError(f"dynamic_axes[{name!r}] has an axis that is not an int")
     if axes is None or isinstance(axes, dict):
-        return axes
-    return dict.fromkeys(axes, torch.export.Dim.DYNAMIC)
+        return cast("dict[int, object] | None", axes)
+    return dict.fromkeys(cast(Collection[int], axes), torch.export.Dim.DYNAMIC)
 
 
-def _flatten(shapes: Any) -> tuple[list[Any], Any]:
-    """The axes of each input: dicts, lists, tuples or None."""
-    from torch.utils import _pytree
-
-    return _pytree.tree_flatten(shapes, is_leaf=_is_axes)
-
-
-def _is_axes(shapes: Any) -> bool:
+def is_axes(shapes: object) -> bool:
     """Whether these are the axes of one input."""
-    if isinstance(shapes, dict):
+    if is_dict(shapes):
         return all(isinstance(axis, int) and _is_size(size) for axis, size in shapes.items())
     # An empty list or tuple is a container without inputs.
-    return isinstance(shapes, (list, tuple)) and len(shapes) > 0 and all(_is_size(size) for size in shapes)
+    return is_items(shapes) and len(shapes) > 0 and all(map(_is_size, shapes))
 
 
-def _is_size(size: Any) -> bool:
+def _is_size(size: object) -> bool:
     # Dim is a class whose instances are classes up to torch 2.6, and a plain class since.
     return size is None or isinstance(size, (str, int)) or type(size).__name__ in _DIMS
 
 
-def _named(leaf: Any) -> Iterator[tuple[int, str]]:
+def _named(axes: object) -> Iterator[tuple[int, str]]:
     """Axes that are given a name, and their names."""
-    pairs: Iterable[tuple[int, Any]] = leaf.items() if isinstance(leaf, dict) else enumerate(leaf or ())
-    for axis, size in pairs:
+    for axis, size in axis_sizes(axes):
         if isinstance(size, str):
-            yield axis, size
+            yield cast(int, axis), size
         elif size is not None and not isinstance(size, int) and type(size).__name__ != "_DimHint":
-            yield axis, size.__name__
+            yield cast(int, axis), getattr(size, "__name__", "")
 
 
-def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tuple[Any, Any]]:
-    """The tensor of each input, and its axes. Nothing if the shapes have another number of inputs."""
+def _by_input(
+    program: torch.export.ExportedProgram, shapes: object
+) -> Iterator[tuple[torch.Tensor, object]]:
+    """The tensor of each input, and its axes. Nothing if the shapes have another number of
+    inputs."""
     if not shapes:
         return
-    leaves, _ = _flatten(shapes)
+    leaves, _ = _pytree.flatten(shapes, is_axes)
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     found = inputs(program)
     if len(found) != len(leaves):
@@ -303,11 +435,61 @@ def _by_input(program: torch.export.ExportedProgram, shapes: Any) -> Iterator[tu
         found = [name for name in found if name is not None]
     if len(found) != len(leaves):
         _errors.warn(
-            f"The dynamic shapes have {len(leaves)} inputs, the program has {len(found)}. The dimensions keep their symbols as names.",
+            f"The dynamic shapes have {len(leaves)} inputs, the program has {len(found)}. "
+            "The dimensions keep their symbols as names.",
             UserWarning,
         )
         return
-    for name, leaf in zip(found, leaves):
+    for name, leaf in zip(found, leaves, strict=True):
         value = nodes[name].meta.get("val") if name in nodes else None
         if hasattr(value, "shape"):
-            yield value, leaf
+            yield cast(torch.Tensor, value), leaf
+
+
+class SizeNames:
+    """Names of dynamic sizes.
+
+    The program shows which sizes are equal; dimensions of one name with different sizes are not.
+    """
+
+    def __init__(self, fixed: Collection[str] = ()) -> None:
+        self._fixed = fixed
+        #: The size of each in the example.
+        self.known: dict[str, int] = {}
+        #: The names that were given to sizes with another symbol.
+        self.renamed: dict[str, str] = {}
+
+    def of(self, leaf: TensorLeaf) -> list[str]:
+        """The sizes of a tensor: numbers, or symbols.
+
+        Raises:
+            TypeError: The dynamic shapes are not nested as the arguments are.
+        """
+        pairs = cast(Iterator[tuple[int, object]], axis_sizes(leaf.axes))
+        given = from_front(dict(pairs), leaf.value.dim())
+        sizes = enumerate(leaf.value.shape)
+        return [self._one(leaf, axis, size, given.get(axis)) for axis, size in sizes]
+
+    def _one(self, leaf: TensorLeaf, axis: int, size: int, given: object) -> str:
+        is_hint = type(given).__name__ == "_DimHint"
+        hint = str(getattr(given, "name", given)) if is_hint else ""
+        if given is None or isinstance(given, int) or "STATIC" in hint.upper():
+            return str(size)
+        name = given if isinstance(given, str) else "" if hint else getattr(given, "__name__", None)
+        if name is None:
+            raise TypeError(
+                f"the dynamic shape of `{leaf.path}` has {given!r} for dimension {axis}: "
+                "dynamic_shapes must be nested as the arguments are"
+            )
+        name = name or f"{leaf.path}_dim_{axis}"
+        symbol = re.sub(r"\W", "_", name)
+        symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
+        first = symbol
+        while self.known.setdefault(symbol, size) != size:
+            symbol += "_"
+        if symbol in self._fixed:
+            return str(size)
+        if first != name and symbol == first:
+            self.renamed[symbol] = name
+        # Other sizes are taken to be 1 or more.
+        return symbol if size else f"{symbol}>=0"

@@ -1,191 +1,264 @@
-"""What a model is made from: a program of torch.export, or an archive of TorchScript."""
+"""Sources of models: a program of torch.export, or an archive of TorchScript."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+import dataclasses
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
-from . import _capture, _errors, _handover, _options, _script, _shapes, _translate
-from ._program import ONNXProgram, _raised
-from ._pt2onnx import convert_bytes, convert_program
+import torch
+
+from . import _errors, _examples, _option_json, _pytree, _serialize, _shapes, _translation
+from ._capture._script import Script
+from ._cx import Function
+from ._errors import ConversionError, OnnxExporterError, native_errors
+from ._program import ONNXProgram
+from ._program._origin import Example
+from ._pt2onnx import Program, convert_bytes, convert_program
+from ._types import Args, Kwargs
+from .hf import _names
 
 if TYPE_CHECKING:
-    import torch
+    from ._pt2onnx import Translation
 
-#: Up to so many dynamic sizes are fixed one by one.
+#: Up to this many dynamic sizes are fixed one by one.
 _TRIED = 8
 
-#: What the exporter of TorchScript of torch.onnx says of ``dynamic_axes``, the names of inputs, and those of outputs.
-Axes = tuple[Any, Any, Any]
+#: Options of a conversion by keyword.
+Options = dict[str, object]
 
 
 class Source(Protocol):
-    """What a model is made from."""
+    """A source of a model."""
 
-    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
-        """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
+    def options(self, input_names: Sequence[str] | str | None, *, all_names: bool) -> Options:
+        """Its options: names of inputs, of outputs and of dimensions.
+
+        Args:
+            input_names: The names of inputs that the user gave.
+            all_names: Whether ``input_names`` may also name parameters.
+        """
         ...
 
     @property
     def output_count(self) -> int | None:
-        """How many outputs it has; None if that is not known before the translation."""
+        """The number of outputs; None if it is unknown until the graph is lowered."""
         ...
 
-    def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
+    def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
         """The model."""
         ...
 
 
-class OfProgram:
-    """An ExportedProgram, and the dynamic shapes that it was captured with."""
+@dataclasses.dataclass(frozen=True)
+class ProgramOrigin:
+    """A program as the origin of a model: an ``Origin``.
 
-    def __init__(self, program: torch.export.ExportedProgram, shapes: Any, hf: Any, symbolic: Mapping[Any, Any] | None = None) -> None:
-        self._program, self._shapes, self._hf = program, shapes, hf
-        #: Translations of ops that only this program has.
-        self._symbolic = symbolic or {}
+    ``relations`` are its assertions about sizes, as relations of SymPy.
+    """
 
-    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
-        """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
-        given: Any = None
+    program: torch.export.ExportedProgram
+    relations: Sequence[object] = ()
+
+    def flatten(self, args: Args, kwargs: Kwargs) -> list[object]:
+        """The values within arguments, in the order of the inputs. Numbers that were fixed at
+        export, and None, are not inputs."""
+        leaves = _pytree.leaves((args, self.order(kwargs)))
+        inputs = _shapes.inputs(self.program)
+        if len(inputs) == len(leaves):
+            pairs = zip(inputs, leaves, strict=True)
+            leaves = [leaf for name, leaf in pairs if name is not None]
+        return [leaf for leaf in leaves if leaf is not None]
+
+    def order(self, kwargs: Kwargs) -> Kwargs:
+        """Keyword arguments in the order of the program."""
+        names = self._keywords()
+        return {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
+
+    def may_name_inputs(self, kwargs: Kwargs) -> bool:
+        """Whether these are not the keywords of the program."""
+        return set(self._keywords()) != set(kwargs)
+
+    def at_other_sizes(self, args: Args, kwargs: Kwargs) -> Iterator[Example]:
+        """Arguments with larger dynamic dimensions.
+
+        Raises:
+            NoExample: There are none.
+        """
+        yield _examples.of_program(self.program, self.relations, args, kwargs)
+
+    def _keywords(self) -> list[str]:
+        return _pytree.keywords(_pytree.in_spec(self.program))
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramSource:
+    """An ExportedProgram, and the dynamic shapes that it was captured with: a ``Source``.
+
+    ``symbolic`` are translations of ops that only this program has, ``relations`` its assertions
+    about sizes.
+    """
+
+    program: torch.export.ExportedProgram
+    shapes: object
+    symbolic: Mapping[object, Function] = dataclasses.field(default_factory=dict[object, Function])
+    relations: Sequence[object] = ()
+
+    def options(self, input_names: Sequence[str] | str | None, *, all_names: bool) -> Options:
+        """Its options: see ``Source``."""
+        given: list[str] | str | None = None
         if isinstance(input_names, str):
             given = input_names
         elif input_names:
-            count = len([name for name in _shapes.inputs(self._program) if name is not None])
-            given = list(input_names) if whole else some(input_names, count, "input")
-        renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
-        options: dict[str, Any] = {"input_names": given, "rename_dim": _shapes.names(self._program, self._shapes)}
+            count = len([name for name in _shapes.inputs(self.program) if name is not None])
+            given = list(input_names) if all_names else take_names(input_names, count, "input")
+        renamed, outputs = _names.cache_names(self.program)
+        options: Options = {
+            "input_names": given,
+            "rename_dim": _shapes.names(self.program, self.shapes),
+        }
         if renamed and not given:
             options["rename"] = renamed
-        return options if found is None else {**options, "output_names": found}
+        return options if outputs is None else {**options, "output_names": outputs}
 
     @property
     def output_count(self) -> int | None:
-        """How many results the program has, without None."""
-        specs = self._program.graph_signature.output_specs
+        """The number of results of the program, without None."""
+        specs = self.program.graph_signature.output_specs
         values = [spec.arg for spec in specs if spec.kind.name == "USER_OUTPUT"]
         return len([value for value in values if getattr(value, "value", value) is not None])
 
-    def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
+    def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
         """The model."""
-        text = _options.as_json(options)
-        table = [*table, *_translate.entries(self._symbolic)]
-        with _given_away():
-            parts = _handover.parts(self._program)
-        with _raised():
-            made = ONNXProgram(convert_program(*parts, text, table), self._program)
-        program = self._program
-        made._remake = lambda weights: _remade(program, weights, text, table)
-        return made
+        text = _option_json.to_json(options)
+        table = [*table, *_translation.entries(self.symbolic)]
+        program = self.program
+        with _serialization():
+            parts = _serialize.parts(program)
+        with native_errors():
+            native = convert_program(*parts, text, table)
+
+        def remake(weights: Mapping[str, torch.Tensor]) -> Program:
+            with native_errors():
+                return convert_program(*_serialize.parts(program, weights), text, table)
+
+        origin = ProgramOrigin(program, self.relations)
+        return ONNXProgram(native, program, origin=origin, remake=remake)
 
 
 @contextlib.contextmanager
-def _given_away() -> Iterator[None]:
-    """What torch raises while a program is serialised, as an exception of this package."""
+def _serialization() -> Generator[None, None, None]:
+    """Raises errors of torch as exceptions of this package while a program is serialised."""
     try:
         yield
-    except _errors.OnnxExporterError:
+    except OnnxExporterError:
         raise
     except Exception as error:
-        text = f"PyTorch cannot give the program away: {type(error).__name__}: {str(error).strip()}"
-        failure = _errors.made(_errors.ConversionError, text)
-        failure.kind, failure._by_torch = "conversion", True
-        raise failure from error
+        reason = f"{type(error).__name__}: {str(error).strip()}"
+        text = f"torch.export could not serialise the program: {reason}"
+        raise _errors.new_error(ConversionError, text, "conversion", by_torch=True) from error
 
 
-def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], text: str, table: Any) -> Any:
-    """The program's model with other weights."""
-    with _raised():
-        return convert_program(*_handover.parts(program, weights), text, table)
+class ScriptSource:
+    """An archive of TorchScript: a ``Source``."""
 
-
-class OfScript:
-    """An archive of TorchScript."""
-
-    def __init__(self, script: _script.Script, symbolic: Mapping[Any, Any] | None = None) -> None:
+    def __init__(self, script: Script, symbolic: Mapping[object, Function] | None = None) -> None:
         self._script = script
         #: Translations of ops that only this archive has.
         self._symbolic = symbolic or {}
 
-    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
-        """Its options: names of inputs, and the type of floats. If ``whole``, the names go on over parameters."""
-        import torch
-
+    def options(self, input_names: Sequence[str] | str | None, *, all_names: bool) -> Options:
+        """Its options: names of inputs, and the type of floats."""
         names = input_names or None
         if names and not isinstance(names, str):
-            names = list(names) if whole else some(names, self._script.input_count, "input")
-        return {"input_names": names, "default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
+            count = self._script.input_count
+            names = list(names) if all_names else take_names(names, count, "input")
+        dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+        return {"input_names": names, "default_dtype": dtype}
 
     @property
     def output_count(self) -> int | None:
-        """Nobody knows before the translation."""
+        """Unknown until the graph is lowered."""
         return None
 
-    def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
-        """The model. If it cannot be made with all dynamic sizes, and the script allows that, one of them or all are fixed."""
-        table = [*table, *_translate.entries(self._symbolic)]
+    def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
+        """The model. If there is none with all dynamic sizes, and the script allows that, one of
+        them or all are fixed, with a warning."""
+        table = [*table, *_translation.entries(self._symbolic)]
         try:
             return self._with_numbers(options, table)
         except _errors.UnsupportedOperatorError:
             raise
-        except _errors.OnnxExporterError as error:
-            sizes = self._script.sizes if self._script.may_fix_sizes else []
+        except OnnxExporterError as error:
+            sizes = self._script.dynamic_sizes if self._script.may_fix_sizes else []
             if not sizes:
                 raise
-            with contextlib.suppress(_errors.OnnxExporterError):
+            with contextlib.suppress(OnnxExporterError):
                 return self._with_sizes(sizes, error, options, table)
             raise
 
-    def _with_sizes(self, sizes: list[str], error: BaseException, options: dict[str, Any], table: Any) -> ONNXProgram:
-        """The model in which the first of these sizes is fixed with which there is one, or all of them."""
-        self._script.fixed = frozenset(sizes)
+    def _with_sizes(
+        self,
+        sizes: list[str],
+        error: BaseException,
+        options: Options,
+        table: Sequence[Translation],
+    ) -> ONNXProgram:
+        """The model in which the first of these sizes is fixed with which there is one, or all."""
+        self._script.fixed_sizes = frozenset(sizes)
         made, fixed = self._with_numbers(options, table), sizes
         for size in sizes if 1 < len(sizes) <= _TRIED else []:
-            self._script.fixed = frozenset([size])
-            with contextlib.suppress(_errors.OnnxExporterError):
+            self._script.fixed_sizes = frozenset([size])
+            with contextlib.suppress(OnnxExporterError):
                 made, fixed = self._with_numbers(options, table), [size]
                 break
         _errors.warn(
-            f"The model takes only the sizes of the example for {', '.join(fixed)}, as it cannot be made with dynamic ones: "
-            f"{_capture.brief(error)}"
+            f"The model takes only the sizes of the example for {', '.join(fixed)}, as it cannot "
+            f"be made with dynamic ones: {_errors.brief(error)}"
         )
         return made
 
-    def _with_numbers(self, options: dict[str, Any], table: Any) -> ONNXProgram:
-        """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""
+    def _with_numbers(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
+        """The model. Numbers among the arguments are inputs of it; if there is no such model, they
+        keep their values, with a warning."""
+        script = self._script
         try:
             return self._translate(options, table)
-        except _errors.OnnxExporterError:
-            if not (self._script.free and self._script.may_fix and self._script.has_numbers):
+        except OnnxExporterError:
+            if not (script.free_numbers and script.may_fix_numbers and script.has_numbers):
                 raise
-            self._script.free = False
-            names = self.options(options["input_names"])["input_names"]
-            made = self._translate({**options, "input_names": names}, table)
-            _errors.warn("The numbers among the arguments are fixed in the model: it cannot be made with others.")
+            script.free_numbers = False
+            given = options["input_names"]
+            if given and not isinstance(given, str):
+                given = take_names(cast(list[str], given), script.input_count, "input")
+            made = self._translate({**options, "input_names": given}, table)
+            _errors.warn(
+                "The numbers among the arguments are fixed in the model: it cannot be made with "
+                "others."
+            )
             return made
 
-    def _translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
-        told, renamed = self._script.told()
-        text = _options.as_json({**options, "input": told, "rename_dim": {**renamed, **(options.get("rename_dim") or {})}})
-        with _raised():
-            made = ONNXProgram(convert_bytes(self._script.archive, text, table))
-        made._script = self._script
-        return made
+    def _translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
+        specs, renamed = self._script.input_specs()
+        dims = {**renamed, **cast(dict[str, str], options.get("rename_dim") or {})}
+        text = _option_json.to_json({**options, "input": specs, "rename_dim": dims})
+        with native_errors():
+            native = convert_bytes(self._script.archive, text, table)
+        return ONNXProgram(native, origin=self._script)
 
 
-def of_script(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, *, lenient: bool
-) -> _script.Script:
-    """A module or function in TorchScript, with dynamic shapes or ``dynamic_axes``. If ``lenient``, sizes may be fixed."""
-    script = _script.of(model, args, kwargs, shapes)
-    if shapes is None and axes[0] is not None:
-        script = _script.with_axes(script, *axes)
-    script.may_fix_sizes = lenient
-    return script
+def take_names(names: Sequence[str], count: int, kind: str) -> list[str]:
+    """The first names. Warns of others.
 
-
-def some(names: Any, count: int, kind: str) -> list[str]:
-    """The first names of inputs or outputs, as ``kind`` says. Warns of others."""
+    Args:
+        names: Names that the user gave.
+        count: The number of inputs or outputs.
+        kind: ``"input"`` or ``"output"``.
+    """
     if len(names) > count:
-        _errors.warn(f"There are {len(names)} {kind}_names, but the model has {count} {kind}s; the last names are ignored.")
+        _errors.warn(
+            f"There are {len(names)} {kind}_names, but the model has {count} {kind}s; the last "
+            "names are ignored."
+        )
     return list(names)[:count]

@@ -1,4 +1,5 @@
-"""The interfaces that ``torch.onnx`` had before ``export(..., dynamo=True)``: ``dynamo_export``, its options and its registry.
+"""The interfaces that ``torch.onnx`` had before ``export(..., dynamo=True)``: ``dynamo_export``,
+its options and its registry.
 
 New code calls ``pt2onnx.export``.
 """
@@ -7,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._export import export
 from ._program import ONNXProgram
 from ._pt2onnx import supported_ops
 
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 __all__ = [
     "DiagnosticOptions",
@@ -28,8 +31,11 @@ __all__ = [
 
 @dataclasses.dataclass
 class DiagnosticOptions:
-    """Diagnostics of an export. ``verbosity_level`` is as for Python's ``logging``: below 20 each step is printed. With
-    ``warnings_as_errors`` a warning is an error, and there is no model."""
+    """Diagnostics of an export.
+
+    ``verbosity_level`` is as for Python's ``logging``: below 20 each step is printed. With
+    ``warnings_as_errors`` a warning is an error, and there is no model.
+    """
 
     verbosity_level: int = 20
     warnings_as_errors: bool = False
@@ -37,34 +43,55 @@ class DiagnosticOptions:
 
 @dataclasses.dataclass
 class ONNXRuntimeOptions:
-    """Options of a session of ONNX Runtime. ``session(model)`` makes one, for ``ONNXProgram.initialize_inference_session``."""
+    """Options of a session of ONNX Runtime.
 
-    session_options: Sequence[Any] | None = None
-    execution_providers: Sequence[Any] | None = None
-    execution_provider_options: Sequence[dict[Any, Any]] | None = None
+    ``session(model)`` makes one, for ``ONNXProgram.initialize_inference_session``.
+    """
+
+    session_options: Sequence[object] | None = None
+    execution_providers: Sequence[object] | None = None
+    execution_provider_options: Sequence[dict[str, object]] | None = None
 
     def session(self, model: str | bytes) -> Any:
         """An onnxruntime.InferenceSession of the model: a path or bytes."""
-        import onnxruntime as ort
-
+        ort = importlib.import_module("onnxruntime")
         options = self.session_options[0] if self.session_options else None
         providers = list(self.execution_providers or ort.get_available_providers())
-        provider_options = list(self.execution_provider_options) if self.execution_provider_options else None
-        return ort.InferenceSession(model, options, providers, provider_options)
+        provider_options = list(self.execution_provider_options or ()) or None
+        made: object = ort.InferenceSession(model, options, providers, provider_options)
+        return made
 
 
 class OnnxRegistry:
-    """Translations by op: the built-in ones, and those that are registered here. ``opset_version`` is the opset of the models; 18 by
-    default, as in ``torch.onnx.OnnxRegistry``."""
+    """Translations by op: the built-in ones, and those that are registered here.
+
+    ``opset_version`` is the opset of the models; 18 by default, as in ``torch.onnx.OnnxRegistry``.
+    """
 
     def __init__(self, opset_version: int = 18) -> None:
         self._functions: dict[str, list[Callable[..., Any]]] = {}
         self.opset_version = opset_version
 
     def register_op(
-        self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
+        self,
+        function: Callable[..., Any],
+        namespace: str,
+        op_name: str,
+        overload: str | None = None,
+        is_complex: bool = False,
     ) -> None:
-        """Registers a function over ONNX Script, or one that takes a ``Cx``, as the translation of an op. The last one is used."""
+        """Registers a function as the translation of an op. The last one is used.
+
+        Args:
+            function: A function over ONNX Script, or one that takes a ``Cx``.
+            namespace: The namespace of the op.
+            op_name: Its name.
+            overload: Its overload.
+            is_complex: Not supported.
+
+        Raises:
+            ValueError: ``is_complex`` is true.
+        """
         if is_complex:
             raise ValueError("functions for complex tensors cannot be registered from Python")
         self._functions.setdefault(_name(namespace, op_name, overload), []).append(function)
@@ -72,8 +99,12 @@ class OnnxRegistry:
     def get_op_functions(
         self, namespace: str, op_name: str, overload: str | None = None
     ) -> list[Callable[..., Any]] | None:
-        """The functions that were registered for an op, in this order; an empty list if there is only the built-in translation, None if
-        the op has none."""
+        """The functions that were registered for an op.
+
+        Returns:
+            The functions in order; an empty list if there is only the built-in translation, None if
+            the op has none.
+        """
         name = _name(namespace, op_name, overload)
         found = self._functions.get(name)
         if found is None:
@@ -91,33 +122,42 @@ def _name(namespace: str, op: str, overload: str | None) -> str:
 
 @dataclasses.dataclass
 class ExportOptions:
-    """Options of ``dynamo_export``. With ``dynamic_shapes``, all sizes of inputs are dynamic where the program allows it."""
+    """Options of ``dynamo_export``.
+
+    With ``dynamic_shapes``, all sizes of inputs are dynamic where the program allows it.
+    """
 
     dynamic_shapes: bool | None = None
-    fake_context: Any = None
+    fake_context: object = None
     onnx_registry: OnnxRegistry | None = None
     diagnostic_options: DiagnosticOptions = dataclasses.field(default_factory=DiagnosticOptions)
 
 
 def dynamo_export(
-    model: Any, /, *model_args: Any, export_options: ExportOptions | None = None, **model_kwargs: Any
+    model: Any,
+    /,
+    *model_args: object,
+    export_options: ExportOptions | None = None,
+    **model_kwargs: object,
 ) -> ONNXProgram:
-    """Exports a module, function or ExportedProgram with example arguments. Raises the errors of ``pt2onnx.export``."""
-    import torch
-    from torch.utils import _pytree
+    """Exports a module, function or ExportedProgram with example arguments.
+
+    Args:
+        model: The module, function or program.
+        *model_args: Its positional arguments.
+        export_options: The options.
+        **model_kwargs: Its keyword arguments.
+
+    Raises:
+        Exception: The errors of ``pt2onnx.export``.
+    """
+    from . import _shapes
 
     options = export_options or ExportOptions()
     diagnostics = options.diagnostic_options or DiagnosticOptions()
     shapes = None
-    if options.dynamic_shapes and not isinstance(model, torch.export.ExportedProgram):
-
-        def automatic(value: Any) -> Any:
-            if isinstance(value, torch.Tensor):
-                return dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO)
-            return None
-
-        args, kwargs = _pytree.tree_map(automatic, (model_args, model_kwargs))
-        shapes = (*args, *kwargs.values())
+    if options.dynamic_shapes and not _shapes.is_program(model):
+        shapes = _shapes.all_automatic(model_args, model_kwargs)
     table = options.onnx_registry._functions if options.onnx_registry else {}
     return export(
         model,
@@ -131,15 +171,11 @@ def dynamo_export(
     )
 
 
-@contextlib.contextmanager
-def enable_fake_mode() -> Iterator[Any]:
-    """While this lasts, modules and tensors that are made have shapes and types, but no memory. Weights are given later:
-    ``ONNXProgram.apply_weights``."""
-    from torch._guards import detect_fake_mode
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+def enable_fake_mode() -> contextlib.AbstractContextManager[FakeTensorMode]:
+    """In this context, new modules and tensors have shapes and types, but no memory.
 
-    shape_env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
-    mode = FakeTensorMode(allow_non_fake_inputs=not detect_fake_mode(), shape_env=shape_env)
-    with mode, warnings.catch_warnings():
-        yield mode
+    Weights are given later: ``ONNXProgram.apply_weights``.
+    """
+    from ._fake_mode import fake_mode
+
+    return fake_mode()

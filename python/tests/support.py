@@ -1,6 +1,7 @@
-"""What the tests without PyTorch share: cases of testdata/, and how to run Python anew.
+"""Shared by the tests without PyTorch: cases of testdata/, and how to run Python anew.
 
-``cargo xtask test`` unpacks the bundles of cases to the folder in PT2ONNX_CASES, by default target/testdata.
+``cargo xtask test`` unpacks the bundles of cases to the folder in PT2ONNX_CASES, by default
+target/testdata.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ TESTDATA = ROOT / "testdata"
 CASES = pathlib.Path(os.environ.get("PT2ONNX_CASES", ROOT / "target/testdata"))
 PACKAGE = ROOT / "python"
 
-#: The multilayer perceptron of testdata/models: three inputs with one dynamic dimension, ten weights.
+#: The multilayer perceptron of testdata/models: three inputs with one dynamic dimension, ten
+#: weights.
 MLP = TESTDATA / "models/mlp.pt2"
 
 
 @dataclasses.dataclass
 class Case:
-    """An archive, and inputs with PyTorch's outputs for them: one sample, or two of different sizes."""
+    """An archive, and inputs with PyTorch's outputs for them: one sample, or two of different
+    sizes."""
 
     name: str
     archive: pathlib.Path
@@ -50,7 +53,9 @@ def case(name: str) -> Case:
 
     samples = [(numbered(f"{label}input"), numbered(f"{label}output")) for label in ("", "alt.")]
     about = json.loads((folder / "case.json").read_text())
-    return Case(name, folder / "model.pt2", [s for s in samples if s[1]], about.get("compare") != "shape")
+    return Case(
+        name, folder / "model.pt2", [s for s in samples if s[1]], about.get("compare") != "shape"
+    )
 
 
 def cases(bundle: str) -> list[Case]:
@@ -60,7 +65,7 @@ def cases(bundle: str) -> list[Case]:
 
 
 class Test(unittest.TestCase):
-    """A test with a folder of its own, which is removed afterwards."""
+    """A test with its own folder, which is removed afterwards."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -72,12 +77,12 @@ class Test(unittest.TestCase):
         import numpy as np
 
         self.assertEqual(len(found), len(expected), about)
-        for one, other in zip(found, expected):
+        for one, other in zip(found, expected, strict=False):
             self.assertEqual((str(one.dtype), one.shape), (str(other.dtype), other.shape), about)
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5, err_msg=about)
 
     def assertRuns(self, program: Any, case: Case) -> None:
-        """That a model gives PyTorch's outputs for all samples of a case."""
+        """Checks that a model gives PyTorch's outputs for all samples of a case."""
         for inputs, outputs in case.samples:
             found = program(*inputs)
             if case.values:
@@ -100,4 +105,11 @@ def python(*words: str, without: str = "", **options: Any) -> subprocess.Complet
     """Runs the interpreter with this package, without a variable of the environment."""
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
     environment.pop(without, None)
-    return subprocess.run([sys.executable, *words], env=environment, text=True, capture_output=True, check=False, **options)
+    return subprocess.run(
+        [sys.executable, *words],
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
+        **options,
+    )

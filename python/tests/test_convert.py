@@ -8,9 +8,9 @@ import shutil
 import warnings
 
 import numpy as np
-import support
-
 import pt2onnx
+import support
+from pt2onnx import _options
 
 
 class Numbers(support.Test):
@@ -38,7 +38,13 @@ class Numbers(support.Test):
     def test_kinds_of_sources(self) -> None:
         text = pt2onnx.convert(support.MLP).to_text()
         data = support.MLP.read_bytes()
-        for source in (str(support.MLP), pathlib.Path(support.MLP), data, bytearray(data), memoryview(data)):
+        for source in (
+            str(support.MLP),
+            pathlib.Path(support.MLP),
+            data,
+            bytearray(data),
+            memoryview(data),
+        ):
             self.assertEqual(pt2onnx.convert(source).to_text(), text)
 
     def test_weights_outlive_the_source(self) -> None:
@@ -60,37 +66,81 @@ class Numbers(support.Test):
 class Options(support.Test):
     def test_opset(self) -> None:
         for opset in (9, 18, 26):
-            self.assertEqual(pt2onnx.convert(support.MLP, opset=opset).model_proto.opset_import[0].version, opset)
+            self.assertEqual(
+                pt2onnx.convert(support.MLP, opset=opset).model_proto.opset_import[0].version, opset
+            )
 
     def test_names(self) -> None:
-        made = pt2onnx.convert(support.MLP, input_names=["a", "b"], output_names=["y"], rename_dim={"s18": "batch"})
+        made = pt2onnx.convert(
+            support.MLP, input_names=["a", "b"], output_names=["y"], rename_dim={"s18": "batch"}
+        )
         self.assertEqual(made.input_names, ["a", "b", "input_list_0"])
         self.assertEqual(made.output_names, ["y"])
-        dims = [d.dim_param or d.dim_value for d in made.model_proto.graph.input[0].type.tensor_type.shape.dim]
+        dims = [
+            d.dim_param or d.dim_value
+            for d in made.model_proto.graph.input[0].type.tensor_type.shape.dim
+        ]
         self.assertEqual(dims, ["batch", 8])
 
     def test_every_option(self) -> None:
         options = dict(
-            opset=18, ir_version=9, target="ort-cpu", mutations="pairs", training="eval", unsupported_ops="aten-fallback", op_functions=[],
-            seed=3, assume_finite=True, warnings_as_errors=False, input_names=("x",),
-            output_names="from-tree", rename={"fc0.weight": "w"}, rename_dim={"s18": "n"}, dynamic_axes={}, weights="external",
-            weights_file="w.bin", external_threshold=4, alignment="4KiB", allow_external_paths=False, keep_initializers_as_inputs=True,
-            optimize=1, skip_pass=["gelu", "gemm"], fold_limit=0, dedup_weights=True, provenance="none", strip_paths=True, node_docs=True,
-            metadata_prop={"author": "me"}, model_doc="text", model_version=7, producer="us",
-        )  # fmt: skip
-        told = pt2onnx.convert(support.MLP, **options).report["options"]
+            opset=18,
+            ir_version=9,
+            target="ort-cpu",
+            mutations="pairs",
+            training="eval",
+            unsupported_ops="aten-fallback",
+            op_functions=[],
+            seed=3,
+            assume_finite=True,
+            warnings_as_errors=False,
+            input_names=("x",),
+            output_names="from-tree",
+            rename={"fc0.weight": "w"},
+            rename_dim={"s18": "n"},
+            dynamic_axes={},
+            weights="external",
+            weights_file="w.bin",
+            external_threshold=4,
+            alignment="4KiB",
+            allow_external_paths=False,
+            keep_initializers_as_inputs=True,
+            optimize=1,
+            skip_pass=["gelu", "gemm"],
+            fold_limit=0,
+            dedup_weights=True,
+            provenance="none",
+            strip_paths=True,
+            node_docs=True,
+            metadata_prop={"author": "me"},
+            model_doc="text",
+            model_version=7,
+            producer="us",
+        )
+        reported = pt2onnx.convert(support.MLP, **options).report["options"]
         for key, value in options.items():
-            found = told[key.replace("_", "-")]
+            found = reported[key.replace("_", "-")]
             expected = {"alignment": 4096, "input_names": ["x"]}.get(key, value)
             self.assertEqual(found, expected, key)
 
+    def test_keywords_are_those_of_rust(self) -> None:
+        """The typed keywords are all options that Rust knows, so that a new one needs no Python."""
+        reported = pt2onnx.inspect(support.MLP)["options"]
+        keywords = {key.replace("-", "_") for key in reported}
+        self.assertEqual(keywords, set(_options.ConvertOptions.__annotations__))
+
     def test_levels(self) -> None:
         for level, number in ((0, 0), (1, 1), (2, 2), (False, 0), (True, 2)):
-            self.assertEqual(pt2onnx.convert(support.MLP, optimize=level).report["options"]["optimize"], number)
+            self.assertEqual(
+                pt2onnx.convert(support.MLP, optimize=level).report["options"]["optimize"], number
+            )
 
     def test_fix(self) -> None:
         made = pt2onnx.convert(support.MLP, fix_dim={"s18": 5})
-        self.assertEqual([d.dim_value for d in made.model_proto.graph.output[0].type.tensor_type.shape.dim], [5, 2])
+        self.assertEqual(
+            [d.dim_value for d in made.model_proto.graph.output[0].type.tensor_type.shape.dim],
+            [5, 2],
+        )
 
     def test_unknown(self) -> None:
         error = self.raised(TypeError, lambda: pt2onnx.convert(support.MLP, opsett=18))
@@ -98,17 +148,32 @@ class Options(support.Test):
         for call in (pt2onnx.check, pt2onnx.inspect):
             self.raised(TypeError, lambda call=call: call(support.MLP, opsett=18))
         self.raised(TypeError, lambda: pt2onnx.optimize(pt2onnx.convert(support.MLP), nothing=1))
-        self.raised(TypeError, lambda: pt2onnx.convert(support.MLP).save(self.folder / "m.onnx", nothing=1))
+        self.raised(
+            TypeError, lambda: pt2onnx.convert(support.MLP).save(self.folder / "m.onnx", nothing=1)
+        )
 
     def test_wrong_values(self) -> None:
-        for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"mutations": "other"}, {"optimize": 3}, {"rename_dim": {"s0": 3}}, {"input_names": "x"}, {"cast_io": True}):
-            error = self.raised(ValueError, lambda options=options: pt2onnx.convert(support.MLP, **options))
+        for options in (
+            {"opset": 99},
+            {"opset": "x"},
+            {"alignment": 3},
+            {"mutations": "other"},
+            {"optimize": 3},
+            {"rename_dim": {"s0": 3}},
+            {"input_names": "x"},
+            {"cast_io": True},
+        ):
+            error = self.raised(
+                ValueError, lambda options=options: pt2onnx.convert(support.MLP, **options)
+            )
             self.assertIn(next(iter(options)), str(error).lower())
 
     def test_messages_name_parameters(self) -> None:
         error = self.raised(ValueError, lambda: pt2onnx.convert(support.MLP, cast_io=True))
         self.assertIn("`cast_io`", str(error))
-        error = self.raised(ValueError, lambda: pt2onnx.convert(support.MLP, rename={"cast-io": "x"}))
+        error = self.raised(
+            ValueError, lambda: pt2onnx.convert(support.MLP, rename={"cast-io": "x"})
+        )
         self.assertIn("no value `cast-io`", str(error))
 
     def test_target_without_the_opset(self) -> None:
@@ -128,7 +193,9 @@ class Warnings(support.Test):
         self.assertEqual(seen[0].filename, __file__)
 
     def test_as_errors(self) -> None:
-        self.raised(pt2onnx.OnnxExporterError, lambda: pt2onnx.convert(self.CACHE, warnings_as_errors=True))
+        self.raised(
+            pt2onnx.OnnxExporterError, lambda: pt2onnx.convert(self.CACHE, warnings_as_errors=True)
+        )
 
 
 class Errors(support.Test):
@@ -150,17 +217,25 @@ class Errors(support.Test):
         for data in (b"", b"nothing", support.MLP.read_bytes()[:-100]):
             path.write_bytes(data)
             for source in (path, data):
-                error = self.raised(pt2onnx.OnnxExporterError, lambda source=source: pt2onnx.convert(source))
-                self.assertEqual((error.kind, [f["kind"] for f in error.failures]), ("archive", ["archive"]))
+                error = self.raised(
+                    pt2onnx.OnnxExporterError, lambda source=source: pt2onnx.convert(source)
+                )
+                self.assertEqual(
+                    (error.kind, [f["kind"] for f in error.failures]), ("archive", ["archive"])
+                )
 
     def test_no_file(self) -> None:
-        error = self.raised(pt2onnx.OnnxExporterError, lambda: pt2onnx.convert(self.folder / "model.pt2"))
+        error = self.raised(
+            pt2onnx.OnnxExporterError, lambda: pt2onnx.convert(self.folder / "model.pt2")
+        )
         self.assertIn("model.pt2", str(error))
 
     def test_nothing_is_written(self) -> None:
         self.raised(
             pt2onnx.OnnxExporterError,
-            lambda: pt2onnx.convert(support.case("custom/mylib_minmax").archive, self.folder / "model.onnx"),
+            lambda: pt2onnx.convert(
+                support.case("custom/mylib_minmax").archive, self.folder / "model.onnx"
+            ),
         )
         self.assertEqual(self.files(), [])
 
@@ -182,4 +257,3 @@ class Report(support.Test):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for made in pool.map(lambda _: pt2onnx.convert(support.MLP), range(16)):
                 self.assertEqualNumbers(made(*inputs), expected)
-

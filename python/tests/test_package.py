@@ -5,28 +5,48 @@ from __future__ import annotations
 import json
 import pathlib
 
-import support
-
 import pt2onnx
+import support
 
 
 class Import(support.Test):
     def loaded(self, code: str) -> set[str]:
         """Packages that are loaded after this code."""
-        ran = support.python("-c", f"import sys\n{code}\nprint(*{{name.split('.')[0] for name in sys.modules}})")
+        ran = support.python(
+            "-c", f"import sys\n{code}\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+        )
         self.assertEqual(ran.stderr, "")
         return set(ran.stdout.split())
 
     def test_imports_nothing_else(self) -> None:
-        others = {"torch", "numpy", "onnx", "onnx_ir", "onnxruntime", "onnxscript", "inspect", "typing_extensions"}
+        others = {
+            "torch",
+            "numpy",
+            "onnx",
+            "onnx_ir",
+            "onnxruntime",
+            "onnxscript",
+            "inspect",
+            "typing_extensions",
+        }
         self.assertEqual(self.loaded("import pt2onnx") & others, set())
-        self.assertEqual(self.loaded("import pt2onnx; assert callable(pt2onnx.convert)") & (others - {"inspect"}), set())
+        self.assertEqual(
+            self.loaded("import pt2onnx; assert callable(pt2onnx.convert)")
+            & (others - {"inspect"}),
+            set(),
+        )
 
     def test_converting_needs_nothing(self) -> None:
         """Neither PyTorch nor NumPy nor onnx."""
         path = self.folder / "model.onnx"
-        code = f"import pt2onnx; pt2onnx.convert({str(support.MLP)!r}, {str(path)!r}); pt2onnx.check({str(support.MLP)!r}); pt2onnx.load({str(path)!r}).to_text()"
-        self.assertEqual(self.loaded(code) & {"torch", "numpy", "onnx", "onnx_ir", "onnxruntime"}, set())
+        archive, model = repr(str(support.MLP)), repr(str(path))
+        code = (
+            f"import pt2onnx; pt2onnx.convert({archive}, {model}); pt2onnx.check({archive}); "
+            f"pt2onnx.load({model}).to_text()"
+        )
+        self.assertEqual(
+            self.loaded(code) & {"torch", "numpy", "onnx", "onnx_ir", "onnxruntime"}, set()
+        )
         self.assertTrue(path.exists())
 
     def test_names(self) -> None:
@@ -60,8 +80,12 @@ class Command(support.Test):
         self.assertEqual(self.command("--version")[:2], (0, f"pt2onnx {pt2onnx.__version__}\n"))
         self.assertEqual(self.command("--nothing")[0], 2)
         self.assertEqual(self.command()[0], 2)
-        self.assertEqual(self.command(self.folder / "nothing.pt2", "-o", self.folder / "m.onnx")[0], 3)
-        code, _, text = self.command(support.case("custom/mylib_mix").archive, "-o", self.folder / "m.onnx")
+        self.assertEqual(
+            self.command(self.folder / "nothing.pt2", "-o", self.folder / "m.onnx")[0], 3
+        )
+        code, _, text = self.command(
+            support.case("custom/mylib_mix").archive, "-o", self.folder / "m.onnx"
+        )
         self.assertEqual(code, 4)
         self.assertIn("mylib", text)
         self.assertEqual(self.command(support.MLP, "-o", self.folder / "nowhere/m.onnx")[0], 5)
@@ -82,5 +106,9 @@ class Command(support.Test):
 
             environment = {"PYTHONPATH": str(support.PACKAGE)}
             words = [sys.executable, "-m", "pt2onnx", str(support.MLP), "-o", "-"]
-            self.assertEqual(subprocess.run(words, env=environment, stdout=out, check=False).returncode, code)
-        self.assertEqual(pathlib.Path(self.folder / "a.onnx").read_bytes(), (self.folder / "b.onnx").read_bytes())
+            self.assertEqual(
+                subprocess.run(words, env=environment, stdout=out, check=False).returncode, code
+            )
+        self.assertEqual(
+            pathlib.Path(self.folder / "a.onnx").read_bytes(), (self.folder / "b.onnx").read_bytes()
+        )

@@ -1,4 +1,5 @@
-"""The page of `--report FILE.html` in headless Chromium: it folds, searches, and draws a model of 1,000 nodes. Skipped without Chromium.
+"""The page of `--report FILE.html` in headless Chromium: it folds, searches, and draws a model of
+1,000 nodes. Skipped without Chromium.
 
 `PAGE_SCREENSHOTS=FOLDER` keeps pictures of what was tested.
 """
@@ -14,9 +15,11 @@ import unittest
 import onnx
 import support
 
-BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None
+)
 
-# Runs in the page after its own scripts. What it returns is compared.
+# Runs in the page after its own scripts. Its result is compared.
 PROBE = """
 <script>
 addEventListener("load", () => {
@@ -53,7 +56,8 @@ LIST = """
 const links = () => all("table button");
 result.archives = links().map((link) => link.textContent.split("/").pop());
 click(links()[1]);
-result.failures = all("nav button").map((tab) => tab.textContent).some((name) => name.startsWith("Failures"));
+const tabs = all("nav button").map((tab) => tab.textContent);
+result.failures = tabs.some((name) => name.startsWith("Failures"));
 click(all("header button")[0]);
 result.back = links().length === 2 && all("nav").length === 0;
 click(links()[0]);
@@ -72,8 +76,17 @@ result.details = document.querySelector("aside .op").textContent;
 
 
 def chromium(page, tmp_path, *args):
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000",
-               f"--user-data-dir={tmp_path / 'profile'}", *args, page.as_uri()]
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--virtual-time-budget=4000",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        *args,
+        page.as_uri(),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
@@ -83,16 +96,29 @@ def probe(html, tmp_path, script, picture):
     page.write_text(html.replace("</body>", PROBE % (script, "true") + "</body>"), encoding="utf-8")
     dom = chromium(page, tmp_path, "--dump-dom")
     if folder := os.environ.get("PAGE_SCREENSHOTS"):
-        page.write_text(html.replace("</body>", PROBE % (script, "false") + "</body>"), encoding="utf-8")
+        page.write_text(
+            html.replace("</body>", PROBE % (script, "false") + "</body>"), encoding="utf-8"
+        )
         for name, args in [("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])]:
-            chromium(page, tmp_path, "--window-size=1400,900", f"--screenshot={folder}/{picture}-{name}.png", *args)
+            chromium(
+                page,
+                tmp_path,
+                "--window-size=1400,900",
+                f"--screenshot={folder}/{picture}-{name}.png",
+                *args,
+            )
     result = json.loads(re.search("<output>(.*?)</output>", dom, re.DOTALL)[1])
     assert not result.get("error"), result
     return result
 
 
 def command(*args, code=None):
-    run = subprocess.run([sys.executable, "-m", "pt2onnx", *map(str, args)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-m", "pt2onnx", *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == code if code else run.returncode in (0, 6), run.stderr
     return run
 
@@ -103,14 +129,23 @@ def layered(path, layers=50, width=20, last="Tanh"):
     for layer in range(layers):
         for i in range(width):
             op = last if i == width - 1 else ("Relu" if i % 2 else "Abs")
-            node = onnx.helper.make_node(op, [value], [f"v{layer}_{i}"], name=f"node_{op}_{layer}_{i}")
+            node = onnx.helper.make_node(
+                op, [value], [f"v{layer}_{i}"], name=f"node_{op}_{layer}_{i}"
+            )
             scope = f": m.Net/layers.{layer}: m.Layer/n: aten.n.default"
             node.metadata_props.add(key="namespace", value=scope)
             nodes.append(node)
             value = node.output[0]
-    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in ("x", value)]
+    ends = [
+        onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in ("x", value)
+    ]
     graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10), path)
+    onnx.save(
+        onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10
+        ),
+        path,
+    )
 
 
 @unittest.skipIf(BROWSER is None, "Chromium is not installed")
@@ -134,7 +169,20 @@ class Page(support.Test):
         self.assertEqual(result, {"error": None, "selected": 1, "problem": True, "views": 1})
 
     def test_a_page_of_all_leads_to_the_page_of_each(self) -> None:
-        good, bad, page = support.case("interface/resnet_fixed").archive, support.case("custom/mylib_mix").archive, self.folder / "r.html"
+        good, bad, page = (
+            support.case("interface/resnet_fixed").archive,
+            support.case("custom/mylib_mix").archive,
+            self.folder / "r.html",
+        )
         command("check", good, bad, "--report", page, code=4)
         result = probe(page.read_text(encoding="utf-8"), self.folder, LIST, "all")
-        self.assertEqual(result, {"archives": ["model.pt2", "model.pt2"], "failures": True, "back": True, "good": "converted", "views": 0})
+        self.assertEqual(
+            result,
+            {
+                "archives": ["model.pt2", "model.pt2"],
+                "failures": True,
+                "back": True,
+                "good": "converted",
+                "views": 0,
+            },
+        )

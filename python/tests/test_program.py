@@ -8,9 +8,8 @@ import unittest
 
 import numpy as np
 import onnx
-import support
-
 import pt2onnx
+import support
 
 IR = unittest.skipUnless(importlib.util.find_spec("onnx_ir"), "needs onnx_ir")
 
@@ -30,7 +29,7 @@ def run(path: object, given: list[np.ndarray], **weights: np.ndarray) -> list[np
 
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [i.name for i in session.get_inputs()]
-    return session.run(None, {**dict(zip(names, given)), **weights})
+    return session.run(None, {**dict(zip(names, given, strict=False)), **weights})
 
 
 class Running(support.Test):
@@ -41,7 +40,9 @@ class Running(support.Test):
 
     def test_keywords(self) -> None:
         made, given = mlp(), inputs()
-        self.assertEqualNumbers(made(**dict(zip(made.input_names, given))), made(*given))
+        self.assertEqualNumbers(
+            made(**dict(zip(made.input_names, given, strict=False))), made(*given)
+        )
 
     def test_reference(self) -> None:
         made, given = mlp(), inputs()
@@ -53,7 +54,10 @@ class Running(support.Test):
         joined, output = made.compute_values(["cat", "linear_4"], given)
         self.assertEqualNumbers([joined], [np.concatenate(given, 1)])
         self.assertEqualNumbers([output], made(*given))
-        self.assertIn("'nothing'", str(self.raised(ValueError, lambda: made.compute_values(["nothing"], given))))
+        self.assertIn(
+            "'nothing'",
+            str(self.raised(ValueError, lambda: made.compute_values(["nothing"], given))),
+        )
         self.assertEqual(made.output_names, ["linear_4"])
 
     def test_own_session(self) -> None:
@@ -73,7 +77,11 @@ class Running(support.Test):
         self.assertEqualNumbers(made(*given), expected)
 
     def test_wrong_inputs(self) -> None:
-        for given in (inputs()[:2], [i[:, :5] for i in inputs()], [i.astype(np.float64) for i in inputs()]):
+        for given in (
+            inputs()[:2],
+            [i[:, :5] for i in inputs()],
+            [i.astype(np.float64) for i in inputs()],
+        ):
             self.raised(Exception, lambda given=given: mlp()(*given))
 
 
@@ -146,7 +154,10 @@ class Axes(support.Test):
         with self.assertWarnsRegex(UserWarning, "Dimension 'other' not found"):
             made.rename_axes({"s18": "batch", "other": "n"})
         proto = made.model_proto
-        dims = [v.type.tensor_type.shape.dim[0].dim_param for v in (*proto.graph.input, *proto.graph.output)]
+        dims = [
+            v.type.tensor_type.shape.dim[0].dim_param
+            for v in (*proto.graph.input, *proto.graph.output)
+        ]
         self.assertEqual(dims, ["batch"] * 4)
         self.assertEqual(made(*inputs())[0].shape, (3, 2))
 
@@ -171,7 +182,12 @@ class Axes(support.Test):
         words = {d for _, _, dims in made._native.inputs() for d in dims if not d.isdigit()}
         symbol = min(words, key=len)
         made.rename_axes({symbol: "batch"})
-        left = {d for _, _, dims in (*made._native.inputs(), *made._native.outputs()) for d in dims if not d.isdigit()}
+        left = {
+            d
+            for _, _, dims in (*made._native.inputs(), *made._native.outputs())
+            for d in dims
+            if not d.isdigit()
+        }
         self.assertTrue(all(symbol not in dim for dim in left), left)
         self.assertRuns(made, support.case("interface/derived_dim"))
 
@@ -181,7 +197,7 @@ class Saving(support.Test):
         super().setUp()
         self.path = self.folder / "model.onnx"
         self.given = inputs()
-        # Its weights are large enough for a file of their own.
+        # Its weights are large enough for their own file.
         self.case = support.case("interface/resnet_fixed")
         self.expected = list(mlp()(*self.given))
 
@@ -197,7 +213,9 @@ class Saving(support.Test):
         for made in self.programs(self.case.archive):
             made.save(self.path, external_data=True)
             self.assertEqual(self.files(), ["model.onnx", "model.onnx.data"])
-            self.assertEqualNumbers(run(self.path, *self.case.samples[0][:1]), self.case.samples[0][1])
+            self.assertEqualNumbers(
+                run(self.path, *self.case.samples[0][:1]), self.case.samples[0][1]
+            )
 
     def test_embedded(self) -> None:
         for made in self.programs():
@@ -211,7 +229,9 @@ class Saving(support.Test):
             made.save(self.path, include_initializers=False)
             self.assertEqual(self.files(), ["model.onnx"])
             graph = onnx.load(self.path).graph
-            self.assertEqual((len(graph.node), len(graph.initializer), len(graph.input)), (10, 0, 3))
+            self.assertEqual(
+                (len(graph.node), len(graph.initializer), len(graph.input)), (10, 0, 3)
+            )
             # The program keeps them.
             self.assertEqualNumbers(made(*self.given), self.expected)
 
@@ -222,12 +242,18 @@ class Saving(support.Test):
             self.assertEqual(len(names), 13)
             self.assertIn("fc3.bias", names)
             zero = np.zeros(2, np.float32)
-            found = run(self.path, self.given, **{"fc3.bias": zero, "fc3.weight": np.zeros((2, 2), np.float32)})
+            found = run(
+                self.path,
+                self.given,
+                **{"fc3.bias": zero, "fc3.weight": np.zeros((2, 2), np.float32)},
+            )
             self.assertEqualNumbers(found, [np.zeros((3, 2), np.float32)])
             self.assertEqual(len(made.input_names), 3)
 
     def test_options(self) -> None:
-        mlp().save(self.path, weights="external", weights_file="w.bin", external_threshold=0, alignment=64)
+        mlp().save(
+            self.path, weights="external", weights_file="w.bin", external_threshold=0, alignment=64
+        )
         self.assertEqual(self.files(), ["model.onnx", "w.bin"])
         self.assertEqualNumbers(run(self.path, self.given), self.expected)
         mlp().save(self.path, weights="external", shard_size="1KB", external_threshold=0)

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import support
-
 import pt2onnx
-from pt2onnx import _translate
+import support
+from pt2onnx import _translation
 
 
 class Translations(support.Test):
     def setUp(self) -> None:
         super().setUp()
-        old = dict(_translate._REGISTERED)
-        self.addCleanup(lambda: (_translate._REGISTERED.clear(), _translate._REGISTERED.update(old)))
+        old = dict(_translation._REGISTERED)
+        self.addCleanup(
+            lambda: (_translation._REGISTERED.clear(), _translation._REGISTERED.update(old))
+        )
 
     def converted(self, name: str) -> pt2onnx.ONNXProgram:
         """A case, converted, and compared with PyTorch."""
@@ -29,7 +30,10 @@ class Translations(support.Test):
     def failing(self, name: str, function: Callable[..., Any]) -> str:
         """The reason that is given if a translation of mylib::mix is wrong."""
         pt2onnx.translation(name)(function)
-        error = self.raised(pt2onnx.ConversionError, lambda: pt2onnx.convert(support.case("custom/mylib_mix").archive))
+        error = self.raised(
+            pt2onnx.ConversionError,
+            lambda: pt2onnx.convert(support.case("custom/mylib_mix").archive),
+        )
         return str(error.failures[0]["reason"])
 
     def test_overloads_and_keywords(self) -> None:
@@ -79,7 +83,10 @@ class Translations(support.Test):
     def test_sizes(self) -> None:
         @pt2onnx.translation("mylib::tile_rows")
         def tile_rows(cx, x, sizes, n):
-            sizes = [cx.reshape(s, [1]) if isinstance(s, _translate.Value) else cx.constant([s]) for s in sizes]
+            sizes = [
+                cx.reshape(s, [1]) if isinstance(s, _translation.Value) else cx.constant([s])
+                for s in sizes
+            ]
             return cx.expand(x, cx.concat(*sizes, axis=0)) * cx.cast(n, "float32")
 
         self.converted("mylib_tile_rows")
@@ -88,18 +95,25 @@ class Translations(support.Test):
         made = pt2onnx.translation("aten::sigmoid")(lambda cx, x: cx.relu(x))
         self.assertTrue(callable(made))
         pt2onnx.translation("aten::sigmoid.default")(lambda cx, x: cx.tanh(x))
-        self.assertEqual(pt2onnx.convert(support.MLP).report["model"]["operators"], {"Concat": 1, "Gemm": 5, "Tanh": 4})
+        self.assertEqual(
+            pt2onnx.convert(support.MLP).report["model"]["operators"],
+            {"Concat": 1, "Gemm": 5, "Tanh": 4},
+        )
 
     def test_what_is_none(self) -> None:
         for op in ("x", "", "::", "a::", "::b"):
             with self.assertRaisesRegex(TypeError, "is not the name of an op: give its name"):
                 pt2onnx.translation(op)
-        with self.assertRaisesRegex(TypeError, "the translation of a::b must be a function, not int"):
+        with self.assertRaisesRegex(
+            TypeError, "the translation of a::b must be a function, not int"
+        ):
             pt2onnx.translation("a::b")(3)
 
     def test_older_opset(self) -> None:
         """Operators are of the newest opset, the model of any."""
-        pt2onnx.translation("aten::sigmoid")(lambda cx, x: cx.reduce_sum(cx.unsqueeze(x, [0]), [0], keepdims=0))
+        pt2onnx.translation("aten::sigmoid")(
+            lambda cx, x: cx.reduce_sum(cx.unsqueeze(x, [0]), [0], keepdims=0)
+        )
         made = pt2onnx.convert(support.MLP, opset=11)
         self.assertEqual(made.opset_version, 11)
         self.assertEqual(made(*[np.zeros((3, 8), np.float32)] * 3)[0].shape, (3, 2))
@@ -124,15 +138,22 @@ class Translations(support.Test):
             return cx.where(x > 0, more, cx.where(x <= 1, x, y))
 
         made = pt2onnx.convert(support.MLP)
-        self.assertLess({"Neg", "Div", "Pow", "Where", "Less"}, set(made.report["model"]["operators"]))
+        self.assertLess(
+            {"Neg", "Div", "Pow", "Where", "Less"}, set(made.report["model"]["operators"])
+        )
         self.assertEqual(made(*[np.ones((3, 8), np.float32)] * 3)[0].shape, (3, 2))
 
     def test_other_domains(self) -> None:
-        pt2onnx.translation("aten::sigmoid")(lambda cx, x: cx.emit("QuickGelu", x, domain="com.microsoft", alpha=1.5))
+        pt2onnx.translation("aten::sigmoid")(
+            lambda cx, x: cx.emit("QuickGelu", x, domain="com.microsoft", alpha=1.5)
+        )
         made = pt2onnx.convert(support.MLP)
         x = np.ones((3, 8), np.float32)
         self.assertEqual(made(x, x, x)[0].shape, (3, 2))
-        self.assertEqual({o.domain: o.version for o in made.model_proto.opset_import}, {"": 20, "com.microsoft": 1})
+        self.assertEqual(
+            {o.domain: o.version for o in made.model_proto.opset_import},
+            {"": 20, "com.microsoft": 1},
+        )
 
     def test_errors(self) -> None:
         def raising(cx, x, y, *, weight=0.5):
@@ -197,7 +218,10 @@ class Translations(support.Test):
         """Translations run while other threads convert."""
         pt2onnx.translation("aten::sigmoid")(lambda cx, x: cx.tanh(x))
         made: list[Any] = []
-        threads = [threading.Thread(target=lambda: made.append(pt2onnx.convert(support.MLP).to_text())) for _ in range(8)]
+        threads = [
+            threading.Thread(target=lambda: made.append(pt2onnx.convert(support.MLP).to_text()))
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

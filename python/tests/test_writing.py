@@ -7,9 +7,8 @@ import os
 import pathlib
 import unittest
 
-import support
-
 import pt2onnx
+import support
 
 
 class Writing(support.Test):

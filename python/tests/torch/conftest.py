@@ -2,16 +2,15 @@
 
 import pytest
 import torch
-
-from pt2onnx import _translate
+from pt2onnx import _translation
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     """The same random numbers, and no translations of other tests."""
     torch.manual_seed(0)
-    old = dict(_translate._REGISTERED)
+    old = dict(_translation._REGISTERED)
     yield
-    _translate._REGISTERED.clear()
-    _translate._REGISTERED.update(old)
+    _translation._REGISTERED.clear()
+    _translation._REGISTERED.update(old)
     torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""What the tests with PyTorch share."""
+"""Shared by the tests with PyTorch."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pt2onnx
 import pytest
 import torch
 from torch.utils import _pytree
-
-import pt2onnx
 
 TORCH = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
 
 def since(*version: int) -> pytest.MarkDecorator:
     """A mark for tests of what PyTorch has from this version on."""
-    return pytest.mark.skipif(version > TORCH, reason=f"needs PyTorch {'.'.join(map(str, version))}")
+    return pytest.mark.skipif(
+        version > TORCH, reason=f"needs PyTorch {'.'.join(map(str, version))}"
+    )
 
 
 class Call(torch.nn.Module):
@@ -34,32 +35,46 @@ class Call(torch.nn.Module):
 def tensors(tree: Any) -> list[torch.Tensor]:
     """The tensors of nested values; numbers become tensors, complex ones pairs."""
     leaves = [torch.as_tensor(leaf) for leaf in _pytree.tree_leaves(tree) if leaf is not None]
-    return [torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf for leaf in leaves]
+    return [
+        torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf for leaf in leaves
+    ]
 
 
 def same(found: Any, expected: Any) -> None:
     """Types, shapes and numbers."""
     found, expected = tensors(found), tensors(expected)
     assert len(found) == len(expected)
-    for one, other in zip(found, expected):
+    for one, other in zip(found, expected, strict=False):
         torch.testing.assert_close(one, other.detach(), rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
 def check(
-    model: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, *, others: Sequence[Any] = (), **options: Any
+    model: Any,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    others: Sequence[Any] = (),
+    **options: Any,
 ) -> pt2onnx.ONNXProgram:
-    """Exports a model, and compares it with PyTorch for these arguments and for others, each a tuple and a dict of them."""
+    """Exports a model, and compares it with PyTorch for these arguments and for others, each a
+    tuple and a dict of them."""
     kwargs = kwargs or {}
     if isinstance(model, torch.nn.Module):
         model.eval()
-    cases = [(tuple(args), kwargs), *((other, {}) if isinstance(other, tuple) and not _is_pair(other) else other for other in others)]
+    cases = [
+        (tuple(args), kwargs),
+        *(
+            (other, {}) if isinstance(other, tuple) and not _is_pair(other) else other
+            for other in others
+        ),
+    ]
     expected = []
     for a, k in cases:
         a, k = copy.deepcopy((a, k))
         with torch.no_grad():
             expected.append(model(*a, **k))
     program = pt2onnx.export(model, tuple(args), kwargs=kwargs or None, **options)
-    for (a, k), results in zip(cases, expected):
+    for (a, k), results in zip(cases, expected, strict=False):
         same(program(*a, **k), results)
     return program
 
@@ -72,7 +87,8 @@ def dims(program: pt2onnx.ONNXProgram) -> dict[str, list[int | str]]:
     """Sizes of inputs and outputs by name."""
     graph = program.model_proto.graph
     return {
-        value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim] for value in (*graph.input, *graph.output)
+        value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
+        for value in (*graph.input, *graph.output)
     }
 
 

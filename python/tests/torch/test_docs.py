@@ -1,4 +1,5 @@
-"""The examples of docs/python.md and docs/exporting.md run, and the table of the former has all parameters."""
+"""The examples of docs/python.md and docs/exporting.md run, and the table of the former has all
+parameters."""
 
 from __future__ import annotations
 
@@ -6,10 +7,9 @@ import inspect
 import pathlib
 import re
 
+import pt2onnx
 import pytest
 from helpers import TORCH, since
-
-import pt2onnx
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
@@ -33,7 +33,11 @@ def test_the_examples_run(page, tmp_path, monkeypatch):
 def test_all_parameters_are_in_the_table():
     table = PAGE.split("## From torch.onnx.export")[1].split("## ")[0]
     parameters = set(inspect.signature(pt2onnx.export).parameters) - {"positional", "options"}
-    rows = [row.split("|")[1] for row in table.split("| in torch.onnx")[0].splitlines() if row.startswith("| `")]
+    rows = [
+        row.split("|")[1]
+        for row in table.split("| in torch.onnx")[0].splitlines()
+        if row.startswith("| `")
+    ]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == parameters
 
 

@@ -1,4 +1,5 @@
-"""Caches of transformers as inputs and outputs. Models are small and random; nothing is downloaded."""
+"""Caches of transformers as inputs and outputs. Models are small and random; nothing is
+downloaded."""
 
 from __future__ import annotations
 
@@ -13,11 +14,16 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("onnxruntime")
 
+import pt2onnx  # noqa: E402
 from helpers import since  # noqa: E402
 
-import pt2onnx  # noqa: E402
-
-SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+SIZES = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 CACHE = [f"{layer}.{tensor}" for layer in range(2) for tensor in ("key", "value")]
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -42,8 +48,14 @@ def shapes(program, inputs):
 def test_one_entry_for_all_tensors_of_a_cache(llama):
     program = pt2onnx.export(
         llama,
-        kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cached(llama, 4)},
-        dynamic_shapes={"input_ids": {0: "batch", 1: "length"}, "past_key_values": {0: "batch", 2: "past"}},
+        kwargs={
+            "input_ids": torch.ones(2, 3, dtype=torch.int64),
+            "past_key_values": cached(llama, 4),
+        },
+        dynamic_shapes={
+            "input_ids": {0: "batch", 1: "length"},
+            "past_key_values": {0: "batch", 2: "past"},
+        },
         verify=True,
     )
     past = {f"past_key_values.{name}": ["batch", "2", "past", "8"] for name in CACHE}
@@ -60,18 +72,27 @@ def test_one_entry_for_all_tensors_of_a_cache(llama):
 # Older versions do not record that the mask is as long as the past and the new tokens.
 @since(2, 10)
 def test_sizes_that_belong_together_grow_together(llama):
-    part = pt2onnx.hf.parts(llama)["model"]
-    program = pt2onnx.export(part.model, kwargs=part.kwargs, dynamic_shapes=part.dynamic_shapes, verify=True)
-    # attention_mask has one row for each token of the past and of input_ids: this is compared at a second size, too.
+    part = pt2onnx.hf.generation_models(llama)["model"]
+    program = pt2onnx.export(
+        part.model, kwargs=part.kwargs, dynamic_shapes=part.dynamic_shapes, verify=True
+    )
+    # attention_mask has one row for each token of the past and of input_ids: this is compared at a
+    # second size, too.
     assert {output.inputs == "given" for output in program.verification.outputs} == {True, False}
     assert program.verification.ok, str(program.verification)
 
 
 def test_names_that_are_given_win(llama):
-    names = ["ids", *(f"in_{name}" for name in CACHE)], ["scores", *(f"out_{name}" for name in CACHE)]
+    names = (
+        ["ids", *(f"in_{name}" for name in CACHE)],
+        ["scores", *(f"out_{name}" for name in CACHE)],
+    )
     program = pt2onnx.export(
         llama,
-        kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cached(llama, 4)},
+        kwargs={
+            "input_ids": torch.ones(2, 3, dtype=torch.int64),
+            "past_key_values": cached(llama, 4),
+        },
         input_names=names[0],
         output_names=names[1],
     )
@@ -81,7 +102,10 @@ def test_names_that_are_given_win(llama):
 def test_an_empty_cache_has_no_inputs(llama):
     program = pt2onnx.export(
         llama,
-        kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": transformers.DynamicCache(config=llama.config)},
+        kwargs={
+            "input_ids": torch.ones(2, 3, dtype=torch.int64),
+            "past_key_values": transformers.DynamicCache(config=llama.config),
+        },
         dynamic_shapes={"input_ids": {1: "length"}, "past_key_values": None},
     )
     assert shapes(program, True) == {"input_ids": ["2", "length"]}
@@ -113,7 +137,9 @@ def test_positional_caches_are_named_after_their_parameter(llama):
             result = self.llama(input_ids=ids, past_key_values=cache)
             return result.logits, result.past_key_values
 
-    program = pt2onnx.export(Model().eval(), (torch.ones(2, 3, dtype=torch.int64), cached(llama, 4)))
+    program = pt2onnx.export(
+        Model().eval(), (torch.ones(2, 3, dtype=torch.int64), cached(llama, 4))
+    )
     assert program.input_names == ["ids", *(f"cache.{name}" for name in CACHE)]
     assert program.output_names == ["output_0", *(f"present.{name}" for name in CACHE)]
 
@@ -123,7 +149,10 @@ def test_a_cut_cache_is_refused():
     model = transformers.MistralForCausalLM(config).eval()
     cache = cached(model, 6)
     with pytest.raises(ValueError, match="had 6 tokens and keeps 3 of them"):
-        pt2onnx.export(model, kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cache})
+        pt2onnx.export(
+            model,
+            kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cache},
+        )
 
 
 def test_static_sliding_caches_are_refused():
@@ -131,21 +160,29 @@ def test_static_sliding_caches_are_refused():
     model = transformers.MistralForCausalLM(config).eval()
     cache = transformers.StaticCache(config=config, max_cache_len=16)
     with pytest.raises(ValueError, match="give a DynamicCache"):
-        pt2onnx.export(model, kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cache})
+        pt2onnx.export(
+            model,
+            kwargs={"input_ids": torch.ones(2, 3, dtype=torch.int64), "past_key_values": cache},
+        )
 
 
 REGISTERED_BY_OTHERS = """
 import torch, transformers, pt2onnx
 from transformers.integrations.executorch import register_dynamic_cache_export_support
 register_dynamic_cache_export_support()
-sizes = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=100)
+sizes = dict(
+    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, vocab_size=100,
+)
 model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes)).eval()
-part = pt2onnx.hf.parts(model)["model"]
-program = pt2onnx.export(part.model, kwargs=part.kwargs, dynamic_shapes=part.dynamic_shapes, verify=True)
+part = pt2onnx.hf.generation_models(model)["model"]
+options = {"kwargs": part.kwargs, "dynamic_shapes": part.dynamic_shapes}
+program = pt2onnx.export(part.model, **options, verify=True)
 assert program.verification.ok, program.verification
 print(*sorted(program.input_names), *sorted(program.output_names))
-model = transformers.MistralForCausalLM(transformers.MistralConfig(**sizes, sliding_window=8)).eval()
-part = pt2onnx.hf.parts(model)["model"]
+config = transformers.MistralConfig(**sizes, sliding_window=8)
+model = transformers.MistralForCausalLM(config).eval()
+part = pt2onnx.hf.generation_models(model)["model"]
 try:
     pt2onnx.export(part.model, kwargs=part.kwargs, dynamic_shapes=part.dynamic_shapes)
 except ValueError as error:
@@ -155,16 +192,22 @@ except ValueError as error:
 
 @since(2, 10)
 def test_caches_that_transformers_registered():
-    run = subprocess.run([sys.executable, "-c", REGISTERED_BY_OTHERS], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", REGISTERED_BY_OTHERS], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr
     names, refused = run.stdout.strip().splitlines()
-    past, present = (" ".join(f"{kind}.{name}" for name in CACHE) for kind in ("past_key_values", "present"))
+    past, present = (
+        " ".join(f"{kind}.{name}" for name in CACHE) for kind in ("past_key_values", "present")
+    )
     assert names == f"attention_mask input_ids {past} position_ids logits {present}"
     assert "call pt2onnx.hf.register() before" in refused
 
 
 # torch.export of 2.6 cannot capture GPT-2 of this version of transformers.
-@pytest.mark.parametrize("model", ["llama", pytest.param("gpt2", marks=since(2, 8)), "qwen3", "mistral", "t5"])
+@pytest.mark.parametrize(
+    "model", ["llama", pytest.param("gpt2", marks=since(2, 8)), "qwen3", "mistral", "t5"]
+)
 def test_the_example_finds_the_tokens_of_transformers(model, capsys):
     spec = importlib.util.spec_from_file_location("generate", EXAMPLES / "generate.py")
     generate = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""What is exported: modules, functions, programs; arguments of all kinds."""
+"""Exports of all kinds: modules, functions, programs; arguments of all kinds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import threading
 import warnings
 from typing import Any
 
+import pt2onnx
 import pytest
 import torch
 from helpers import Call, check, dims, operators, same, since
-
-import pt2onnx
 
 
 class Net(torch.nn.Module):
@@ -48,19 +47,34 @@ def test_function() -> None:
 @pytest.mark.parametrize("dynamo", [False, True])
 @pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
 def test_functions_and_methods(dynamo: bool) -> None:
-    """Functions of all kinds are captured as modules are, with their dynamic dimensions and weights."""
+    """Functions of all kinds are captured as modules are, with their dynamic dimensions and
+    weights."""
     net = Net().eval()
 
     def scaled(x: torch.Tensor, by: int = 2) -> torch.Tensor:
         return x * by + x.shape[0]
 
     compiled = torch.compile(scaled, backend="eager")
-    for function in (scaled, compiled, functools.partial(scaled, by=3), lambda x: net(x), net.forward):
-        program = pt2onnx.export(function, (torch.randn(2, 4),), input_names=["x"], dynamic_axes={"x": {0: "n"}}, dynamo=dynamo)
+    for function in (
+        scaled,
+        compiled,
+        functools.partial(scaled, by=3),
+        lambda x: net(x),
+        net.forward,
+    ):
+        program = pt2onnx.export(
+            function,
+            (torch.randn(2, 4),),
+            input_names=["x"],
+            dynamic_axes={"x": {0: "n"}},
+            dynamo=dynamo,
+        )
         x = torch.randn(5, 4)
         same(program(x), function(x))
     program = pt2onnx.export(net.forward, (x,))
-    assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
+    assert {weight.name for weight in program.model_proto.graph.initializer} == set(
+        net.state_dict()
+    )
 
 
 def test_exported_program() -> None:
@@ -76,7 +90,9 @@ def test_exported_program_and_names() -> None:
     model, x = Net().eval(), torch.randn(2, 4)
     batch = torch.export.Dim("batch")
     exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
-    program = pt2onnx.export(exported, input_names=["a"], output_names=["b"], dynamic_shapes=({0: "rows"},))
+    program = pt2onnx.export(
+        exported, input_names=["a"], output_names=["b"], dynamic_shapes=({0: "rows"},)
+    )
     assert dims(program) == {"a": ["rows", 4], "b": ["rows", 3]}
 
 
@@ -157,7 +173,9 @@ def test_dataclass_with_none() -> None:
 
 
 def test_none_and_numbers() -> None:
-    def function(x: torch.Tensor, none: None, number: int, text: str, y: torch.Tensor) -> torch.Tensor:
+    def function(
+        x: torch.Tensor, none: None, number: int, text: str, y: torch.Tensor
+    ) -> torch.Tensor:
         return x * number + y if text == "add" else x
 
     x, y = torch.randn(2), torch.randn(2)
@@ -189,7 +207,10 @@ def test_unused_input() -> None:
 
 
 def test_scalars_and_empty_tensors() -> None:
-    check(Call(lambda x, y: (x + 1, y.sum(), torch.cat([y, y]))), (torch.tensor(2.0), torch.zeros(0, 3)))
+    check(
+        Call(lambda x, y: (x + 1, y.sum(), torch.cat([y, y]))),
+        (torch.tensor(2.0), torch.zeros(0, 3)),
+    )
 
 
 def test_types() -> None:
@@ -325,7 +346,10 @@ def test_nothing_is_left() -> None:
     pt2onnx.export(model, (x,), dynamic_shapes={"x": {0: "n"}})
     assert {name: id(value) for name, value in model.named_parameters()} == before
     assert model.training
-    assert (torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()) == (grad, deterministic)
+    assert (torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()) == (
+        grad,
+        deterministic,
+    )
     assert torch.jit.isinstance is isinstance_
     assert not torch.onnx.is_in_onnx_export()
     lstm = torch.nn.LSTM(2, 3)
@@ -344,7 +368,8 @@ def test_programs_in_threads() -> None:
 
 
 def test_as_the_exporter_of_torchscript() -> None:
-    """With ``dynamo=False``: evaluation mode, numbers are inputs, inputs that nothing uses are not there."""
+    """With ``dynamo=False``: evaluation mode, numbers are inputs, inputs that nothing uses are not
+    there."""
 
     class Drops(torch.nn.Module):
         def __init__(self) -> None:
@@ -382,7 +407,9 @@ def test_questions_about_sizes_of_the_example() -> None:
 
     model = Call(lambda x, state: start(x, state)).eval()
     with pytest.warns(Warning, match="larger"):
-        program = pt2onnx.export(model, (X, torch.empty(0)), dynamic_shapes={"args": ({0: "rows"}, {0: "n"})})
+        program = pt2onnx.export(
+            model, (X, torch.empty(0)), dynamic_shapes={"args": ({0: "rows"}, {0: "n"})}
+        )
     x = torch.randn(5, 3)
     torch.testing.assert_close(program(x, torch.empty(0))[0], x * 2)
 
@@ -407,13 +434,23 @@ class Repeat(torch.nn.Module):
 @since(2, 8)
 @pytest.mark.parametrize("size", [torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO])
 def test_integers_that_are_dynamic(size: Any) -> None:
-    program = check(Repeat(), (torch.randn(3, 2), 5), others=[(torch.randn(4, 2), 3)], dynamic_shapes=({0: "rows"}, size), verify=True)
+    program = check(
+        Repeat(),
+        (torch.randn(3, 2), 5),
+        others=[(torch.randn(4, 2), 3)],
+        dynamic_shapes=({0: "rows"}, size),
+        verify=True,
+    )
     assert program.input_names == ["x", "n"] and program.verification.ok
 
 
 @since(2, 8)
 def test_integers_that_are_static() -> None:
-    program = check(Repeat(), (torch.randn(3, 2), 5), dynamic_shapes={"x": {0: "rows"}, "n": torch.export.Dim.STATIC})
+    program = check(
+        Repeat(),
+        (torch.randn(3, 2), 5),
+        dynamic_shapes={"x": {0: "rows"}, "n": torch.export.Dim.STATIC},
+    )
     assert program.input_names == ["x"]
 
 
@@ -422,7 +459,12 @@ def test_integers_that_are_static() -> None:
 def test_integers_that_cannot_be_dynamic(size: Any) -> None:
     """A model in which they are static is not made instead."""
     with pytest.raises(pt2onnx.TorchExportError, match="Dim"):
-        pt2onnx.export(Repeat().eval(), (torch.randn(3, 2), 5), dynamic_shapes=({0: "rows"}, size), fallback=True)
+        pt2onnx.export(
+            Repeat().eval(),
+            (torch.randn(3, 2), 5),
+            dynamic_shapes=({0: "rows"}, size),
+            fallback=True,
+        )
 
 
 class Sum(torch.nn.Module):
@@ -444,7 +486,8 @@ class Sum(torch.nn.Module):
     ],
 )
 def test_dynamic_shapes_that_cannot_be(shapes: Any, text: str, fallback: bool) -> None:
-    """What does not fit the arguments is an error, whichever way the module would be captured."""
+    """Shapes that do not fit the arguments are an error, whichever way the module would be
+    captured."""
     args = (torch.randn(2, 3), torch.randn(2, 3))
     with pytest.raises(pt2onnx.TorchExportError, match=text):
         pt2onnx.export(Sum().eval(), args, dynamic_shapes=shapes, fallback=fallback)
@@ -452,18 +495,33 @@ def test_dynamic_shapes_that_cannot_be(shapes: Any, text: str, fallback: bool) -
 
 @since(2, 8)
 @pytest.mark.parametrize(
-    ("model", "shapes"), [(Sum(), ({0: "n"}, None)), (torch.nn.Bilinear(3, 3, 2), ({1: torch.export.Dim.DYNAMIC}, None))]
+    ("model", "shapes"),
+    [
+        (Sum(), ({0: "n"}, None)),
+        (torch.nn.Bilinear(3, 3, 2), ({1: torch.export.Dim.DYNAMIC}, None)),
+    ],
 )
 def test_dimensions_that_cannot_be_dynamic(model: torch.nn.Module, shapes: Any) -> None:
-    """A module that takes no other size is not captured by a trace or script instead, which would say that it does."""
+    """A module that takes no other size is not captured by a trace or script instead, which would
+    say that it does."""
     args = (torch.randn(2, 3), torch.randn(2, 3))
-    with pytest.raises(pt2onnx.TorchExportError, match="The module fails at other sizes of the dynamic dimensions"):
+    with pytest.raises(
+        pt2onnx.TorchExportError, match="The module fails at other sizes of the dynamic dimensions"
+    ):
         pt2onnx.export(model.eval(), args, dynamic_shapes=shapes)
 
 
 def test_axes_that_are_not_there() -> None:
-    with pytest.warns(UserWarning, match="dynamic_axes has axis 5 of an input that has 2 dimensions"):
-        program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["x"], dynamic_axes={"x": {0: "n", 5: "m"}}, dynamo=False)
+    with pytest.warns(
+        UserWarning, match="dynamic_axes has axis 5 of an input that has 2 dimensions"
+    ):
+        program = pt2onnx.export(
+            torch.nn.ReLU(),
+            (torch.randn(2, 3),),
+            input_names=["x"],
+            dynamic_axes={"x": {0: "n", 5: "m"}},
+            dynamo=False,
+        )
     assert dims(program)["x"] == ["n", 3]
 
 
@@ -496,17 +554,30 @@ def test_dynamic_axes_of_keywords(kind: Any, dynamo: bool, names: Any) -> None:
     model, x, other = kind().eval(), torch.randn(2, 3), torch.randn(5, 3)
     first, second = names or ("args_0" if kind is Positions else "x", "bias")
     program = pt2onnx.export(
-        model, (x,), kwargs={"bias": x * 2}, input_names=names, dynamic_axes={first: {0: "n"}, second: {0: "n"}}, dynamo=dynamo
+        model,
+        (x,),
+        kwargs={"bias": x * 2},
+        input_names=names,
+        dynamic_axes={first: {0: "n"}, second: {0: "n"}},
+        dynamo=dynamo,
     )
     same(program(other, bias=other + 1), model(other, bias=other + 1))
     assert [size[0] for size in dims(program).values()] == ["n"] * 3
 
 
-@pytest.mark.parametrize("shapes", [{"x": {0: "n"}, "bias": {0: "n"}}, {"x": {0: "n"}, "others": {"bias": {0: "n"}}}])
+@pytest.mark.parametrize(
+    "shapes", [{"x": {0: "n"}, "bias": {0: "n"}}, {"x": {0: "n"}, "others": {"bias": {0: "n"}}}]
+)
 def test_dynamic_shapes_of_keywords(shapes: Any) -> None:
     """What ``**others`` holds has dynamic shapes by its own names as well."""
     model, x = Keywords().eval(), torch.randn(2, 3)
-    program = check(model, (x,), {"bias": x * 2}, others=[((torch.randn(5, 3),), {"bias": torch.randn(5, 3)})], dynamic_shapes=shapes)
+    program = check(
+        model,
+        (x,),
+        {"bias": x * 2},
+        others=[((torch.randn(5, 3),), {"bias": torch.randn(5, 3)})],
+        dynamic_shapes=shapes,
+    )
     assert dims(program)["x"] == ["n", 3]
 
 
@@ -515,7 +586,9 @@ class Both(torch.nn.Module):
         return x.sum(1), y.sum(1)
 
 
-@pytest.mark.parametrize("shapes", [{"y": {0: "n"}, "x": {0: "m"}}, {"x": {0: "m"}, "y": {0: "n"}}, ({0: "m"}, {0: "n"})])
+@pytest.mark.parametrize(
+    "shapes", [{"y": {0: "n"}, "x": {0: "m"}}, {"x": {0: "m"}, "y": {0: "n"}}, ({0: "m"}, {0: "n"})]
+)
 def test_order_of_dynamic_shapes(shapes: Any) -> None:
     """Dimensions have their names in whichever order arguments and shapes are."""
     x, y = torch.randn(2, 3), torch.randn(4, 3)
@@ -536,7 +609,12 @@ class Chosen(torch.nn.Module):
 def test_program_with_keywords(dynamo: bool) -> None:
     """Keywords of a call are taken by name, whatever the model was made from."""
     x, y = torch.randn(2, 3), torch.randn(2, 3)
-    for model in (Chosen().eval(), torch.jit.script(Chosen()), torch.jit.trace(Both(), (x, y)), Both()):
+    for model in (
+        Chosen().eval(),
+        torch.jit.script(Chosen()),
+        torch.jit.trace(Both(), (x, y)),
+        Both(),
+    ):
         program = pt2onnx.export(model, (x, y), dynamo=dynamo)
         for args, kwargs in (((), {"x": x, "y": y}), ((), {"y": y, "x": x}), ((x,), {"y": y})):
             same(program(*args, **kwargs), model(x, y))
@@ -544,9 +622,16 @@ def test_program_with_keywords(dynamo: bool) -> None:
 
 
 def test_axes_of_a_parameter_with_another_name() -> None:
-    """As in torch.onnx, ``dynamic_axes`` do not know a parameter by its own name where it is given another."""
+    """As in torch.onnx, ``dynamic_axes`` do not know a parameter by its own name where it is given
+    another."""
     with pytest.warns(UserWarning, match="Provided key input"):
-        program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["in"], dynamic_axes={"input": {0: "n"}}, dynamo=False)
+        program = pt2onnx.export(
+            torch.nn.ReLU(),
+            (torch.randn(2, 3),),
+            input_names=["in"],
+            dynamic_axes={"input": {0: "n"}},
+            dynamo=False,
+        )
     assert dims(program)["in"] == [2, 3]
 
 
@@ -561,15 +646,21 @@ class Queries(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found = self.features(x).flatten(2).transpose(1, 2)
-        return self.attention(self.queries.expand(x.shape[0], -1, -1), found, found, need_weights=False)[0]
+        return self.attention(
+            self.queries.expand(x.shape[0], -1, -1), found, found, need_weights=False
+        )[0]
 
 
 @since(2, 8)
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_example_with_a_batch_of_1(dynamo: bool) -> None:
-    """What torch decides by the size 1 of an example does not become a part of the model."""
+    """A decision of torch by the size 1 of an example does not become a part of the model."""
     check(
-        Queries(), (torch.randn(1, 3, 8, 8),), others=[(torch.randn(3, 3, 8, 8),)], dynamic_shapes=({0: "n"},), dynamo=dynamo
+        Queries(),
+        (torch.randn(1, 3, 8, 8),),
+        others=[(torch.randn(3, 3, 8, 8),)],
+        dynamic_shapes=({0: "n"},),
+        dynamo=dynamo,
     )
 
 
@@ -585,17 +676,24 @@ class Cached(torch.nn.Module):
 
 @since(2, 8)
 def test_example_of_size_1_that_cannot_be_larger() -> None:
-    """Sizes that follow from others do not grow alone: the model is that of the example, and a warning says so."""
+    """Sizes that follow from others do not grow alone: the model is that of the example, and a
+    warning says so."""
 
     def args(batch: int, length: int, past: int) -> Any:
-        return torch.randn(batch, length, 4), torch.randn(batch, past, 4), torch.zeros(batch, past + length, dtype=torch.bool)
+        return (
+            torch.randn(batch, length, 4),
+            torch.randn(batch, past, 4),
+            torch.zeros(batch, past + length, dtype=torch.bool),
+        )
 
     shapes = ({0: "n", 1: "length"}, {0: "n", 1: "past"}, {0: "n", 1: "total"})
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         program = pt2onnx.export(Cached().eval(), args(1, 1, 4), dynamic_shapes=shapes)
     found = program(*args(2, 3, 2))[0]
-    assert found.shape == (2, 3, 4) or any("may be wrong where sizes are larger" in str(one.message) for one in seen)
+    assert found.shape == (2, 3, 4) or any(
+        "may be wrong where sizes are larger" in str(one.message) for one in seen
+    )
 
 
 class One(torch.nn.Module):
@@ -611,7 +709,8 @@ def test_code_that_asks_for_1() -> None:
         program = check(One(), (x,), dynamic_shapes=({0: "n"},))
     assert dims(program)["x"] == [1, 3]
     with pytest.warns(UserWarning, match="so they are static"):
-        check(Call(lambda x: x * int(round(x.shape[0] / 2.0))), (x,), dynamic_shapes=(({0: "n"},),))
+        half = Call(lambda x: x * int(round(x.shape[0] / 2.0)))  # noqa: RUF046
+        check(half, (x,), dynamic_shapes=(({0: "n"},),))
 
 
 class Together(torch.nn.Module):
@@ -621,7 +720,7 @@ class Together(torch.nn.Module):
 
 @since(2, 8)
 def test_branches_by_sizes_of_one_name(recwarn: pytest.WarningsRecorder) -> None:
-    """What holds because two dimensions have one name is not said."""
+    """A condition that holds because two dimensions have one name is not reported."""
     check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "n"}))
     assert not [one for one in recwarn if "holds only" in str(one.message)]
     check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "m"}))
@@ -636,11 +735,15 @@ class UpTo40(torch.nn.Module):
 @since(2, 8)
 @pytest.mark.parametrize("way", [0, 1])
 def test_branches_by_sizes(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A branch that holds for some sizes is told, whichever way captures it."""
-    from pt2onnx import _capture
+    """A branch that holds for some sizes is reported, whichever way captures it."""
+    from pt2onnx._capture import _torch_export
 
-    monkeypatch.setattr(_capture, "STRATEGIES", _capture.STRATEGIES[way : way + 1])
-    with pytest.warns(UserWarning, match=r"The model holds only where (rows \* cols|cols \* rows|rows\*cols|cols\*rows) <= 40: .*test_inputs.py"):
+    monkeypatch.setattr(_torch_export, "STRATEGIES", _torch_export.STRATEGIES[way : way + 1])
+    with pytest.warns(
+        UserWarning,
+        match=r"The model holds only where (rows \* cols|cols \* rows|rows\*cols|cols\*rows) "
+        r"<= 40: .*test_inputs.py",
+    ):
         check(UpTo40(), (torch.randn(4, 5),), dynamic_shapes=({0: "rows", 1: "cols"},))
 
 
@@ -660,7 +763,11 @@ def test_modules_in_threads() -> None:
         return torch.onnx.is_in_onnx_export(), SymNode.guard_bool, torch.jit.isinstance, kernels
 
     def export(at: int) -> None:
-        pt2onnx.export(torch.nn.Sequential(*[torch.nn.Linear(4, 4)] * at).eval(), (torch.randn(2, 4),), dynamic_shapes=({0: "n"},))
+        pt2onnx.export(
+            torch.nn.Sequential(*[torch.nn.Linear(4, 4)] * at).eval(),
+            (torch.randn(2, 4),),
+            dynamic_shapes=({0: "n"},),
+        )
 
     before = state()
     threads = [threading.Thread(target=export, args=(1 + at * 4,)) for at in range(4)]
@@ -672,17 +779,23 @@ def test_modules_in_threads() -> None:
 
 
 def test_compiled_module() -> None:
-    """What ``torch.compile`` makes of a module is exported as the module: parameters and weights have their own names."""
+    """What ``torch.compile`` makes of a module is exported as the module: parameters and weights
+    have their own names."""
     net, x = Net().eval(), torch.randn(2, 4)
-    for options in ({"dynamic_shapes": ({0: "n"},)}, {"dynamic_axes": {"x": {0: "n"}}, "dynamo": False}):
+    for options in (
+        {"dynamic_shapes": ({0: "n"},)},
+        {"dynamic_axes": {"x": {0: "n"}}, "dynamo": False},
+    ):
         program = pt2onnx.export(torch.compile(net, backend="eager"), (x,), verify=True, **options)
         assert program.input_names == ["x"] and program.verification.ok
-        assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
+        assert {weight.name for weight in program.model_proto.graph.initializer} == set(
+            net.state_dict()
+        )
 
 
 class Cropped(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        start = int(round((x.shape[0] - 4) / 2.0))
+        start = int(round((x.shape[0] - 4) / 2.0))  # noqa: RUF046
         return x[start : start + 4]
 
 
@@ -698,9 +811,12 @@ class Long(torch.nn.Module):
 
 @since(2, 8)
 def test_numbers_and_branches_by_sizes() -> None:
-    """What the code chose by the sizes of the example is said, unless the program's own ranges say it."""
+    """Choices of the code by the sizes of the example are reported, unless the program's own ranges
+    imply them."""
     for kind, condition in ((Cropped, r"round\(.*float\(.*n\)"), (Even, "n % 2")):
-        with pytest.warns(UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"):
+        with pytest.warns(
+            UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"
+        ):
             pt2onnx.export(kind().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
     with warnings.catch_warnings():
         warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
@@ -720,7 +836,13 @@ class Expanded(torch.nn.Module):
 
 @since(2, 8)
 def test_branch_for_1_that_makes_no_difference() -> None:
-    """If the branch of larger sizes computes the same for the example, it is the one for all sizes."""
+    """If the branch of larger sizes computes the same for the example, it is the one for all
+    sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
-        check(Expanded(), (torch.randn(1, 3),), others=[(torch.randn(4, 3),)], dynamic_shapes=({0: "n"},))
+        check(
+            Expanded(),
+            (torch.randn(1, 3),),
+            others=[(torch.randn(4, 3),)],
+            dynamic_shapes=({0: "n"},),
+        )

@@ -1,4 +1,5 @@
-"""``ONNXProgram`` of an export: all that ``torch.onnx.ONNXProgram`` has; fake mode; verification."""
+"""``ONNXProgram`` of an export: all that ``torch.onnx.ONNXProgram`` has; fake mode;
+verification."""
 
 from __future__ import annotations
 
@@ -9,11 +10,10 @@ from typing import Any
 import onnx
 import onnx_ir
 import onnxruntime as ort
+import pt2onnx
 import pytest
 import torch
 from helpers import Call, check, same, since
-
-import pt2onnx
 
 
 class Net(torch.nn.Module):
@@ -52,10 +52,14 @@ def test_all_of_torch_onnx() -> None:
 def test_all_parameters_of_torch_onnx() -> None:
     import inspect
 
-    theirs, ours = inspect.signature(torch.onnx.export).parameters, inspect.signature(pt2onnx.export).parameters
+    theirs, ours = (
+        inspect.signature(torch.onnx.export).parameters,
+        inspect.signature(pt2onnx.export).parameters,
+    )
     assert set(theirs) - set(ours) == set()
     for name, parameter in theirs.items():
-        # Without `external_data`, dynamo=True writes a second file and dynamo=False does not, as in torch.
+        # Without `external_data`, dynamo=True writes a second file and dynamo=False does not, as in
+        # torch.
         if name not in ("training", "operator_export_type", "external_data"):
             assert parameter.default == ours[name].default, name
 
@@ -150,7 +154,7 @@ def test_verified() -> None:
         program = pt2onnx.export(model, (X,), verify=True, dynamic_shapes={"x": {0: "batch"}})
     found = program.verification
     assert found is not None and found.ok
-    assert [output.inputs for output in found.outputs][0] == "given"
+    assert next(output.inputs for output in found.outputs) == "given"
     # At a second size of the dynamic dimension.
     assert len(found.outputs) == 2
     assert "equal" in str(found)
@@ -163,7 +167,11 @@ def test_differences() -> None:
     found = program.verify(model, (X,))
     assert not found.ok
     (output,) = found.outputs
-    assert output.max_abs_diff > 0 and output.problem is not None and "elements differ" in output.problem
+    assert (
+        output.max_abs_diff > 0
+        and output.problem is not None
+        and "elements differ" in output.problem
+    )
 
 
 def test_wrong_translations_are_found() -> None:
@@ -171,7 +179,9 @@ def test_wrong_translations_are_found() -> None:
     x = torch.tensor([1.0, -1.0])
     table = {"aten::relu": lambda cx, x: cx.neg(x)}
     with pytest.warns(UserWarning, match="2 of 2 elements differ"):
-        program = pt2onnx.export(Call(torch.relu), (x,), verify=True, custom_translation_table=table)
+        program = pt2onnx.export(
+            Call(torch.relu), (x,), verify=True, custom_translation_table=table
+        )
     assert program.verification is not None and not program.verification.ok
     table = {"aten::relu": lambda cx, x: cx.log(x)}
     with pytest.warns(UserWarning, match="elements differ"):
@@ -236,4 +246,4 @@ def test_large_model_is_not_copied() -> None:
     """A session of a model with 256 MiB of weights, without files and copies."""
     model = torch.nn.Linear(8192, 8192, bias=False).eval()
     program = check(model, (torch.randn(1, 8192),), optimize=False)
-    assert program._bytes() == 8192 * 8192 * 4
+    assert program._backend.weight_bytes == 8192 * 8192 * 4

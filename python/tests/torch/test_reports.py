@@ -1,15 +1,14 @@
-"""What an export says and writes beside the model: steps, reports, profiles, programs; captures that fail."""
+"""Messages and files beside the model: steps, reports, profiles, programs; captures that fail."""
 
 from __future__ import annotations
 
 import pathlib
 from typing import Any
 
+import pt2onnx
 import pytest
 import torch
 from helpers import Call, same
-
-import pt2onnx
 
 
 class Net(torch.nn.Module):
@@ -46,7 +45,10 @@ def test_silent(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> No
 def test_verbose(capfd: pytest.CaptureFixture[str]) -> None:
     pt2onnx.export(Net().eval(), (X,), verbose=True, verify=True)
     out = capfd.readouterr().out
-    assert "[pt2onnx] Obtain model graph for `Net([...]` with `torch.export.export(..., strict=False)`... ✅" in out
+    assert (
+        "[pt2onnx] Obtain model graph for `Net([...]` with "
+        "`torch.export.export(..., strict=False)`... ✅" in out
+    )
     assert "Translate the graph into ONNX... ✅" in out
     assert "Verify output accuracy... ✅" in out
 
@@ -75,14 +77,18 @@ def test_report(tmp_path: pathlib.Path) -> None:
 
 
 def test_report_with_profile_and_verification(tmp_path: pathlib.Path) -> None:
-    pt2onnx.export(Net().eval(), (X,), report=True, profile=True, verify=True, artifacts_dir=tmp_path)
+    pt2onnx.export(
+        Net().eval(), (X,), report=True, profile=True, verify=True, artifacts_dir=tmp_path
+    )
     (name,) = files(tmp_path)
     text = (tmp_path / name).read_text()
     assert "## Profile" in text and "| capture |" in text
     assert "## Verification" in text and "equal within tolerance" in text
 
 
-def test_profile(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile(
+    capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     pt2onnx.export(Net().eval(), (X,), profile=True)
     assert "| translate |" in capfd.readouterr().out
@@ -102,20 +108,30 @@ def test_report_of_differences(tmp_path: pathlib.Path) -> None:
     table = {"aten::relu": lambda cx, x: cx.neg(x)}
     with pytest.warns(UserWarning, match="differ"):
         pt2onnx.export(
-            Call(torch.relu), (X,), verify=True, report=True, artifacts_dir=tmp_path, custom_translation_table=table
+            Call(torch.relu),
+            (X,),
+            verify=True,
+            report=True,
+            artifacts_dir=tmp_path,
+            custom_translation_table=table,
         )
     (name,) = files(tmp_path)
     assert name.endswith("_accuracy.md")
 
 
 def test_no_capture(tmp_path: pathlib.Path) -> None:
-    """Each way that was tried is told, in the error and in the report."""
+    """The error and the report list each strategy that was tried."""
     with pytest.raises(pt2onnx.TorchExportError) as caught:
         pt2onnx.export(Uncapturable(), (X,), report=True, artifacts_dir=tmp_path)
     error = caught.value
     assert isinstance(error, torch.onnx.OnnxExporterError)
     assert isinstance(error, pt2onnx.OnnxExporterError)
-    ways = ["TorchExportNonStrictStrategy", "TorchExportStrictStrategy", "TraceStrategy", "ScriptStrategy"]
+    ways = [
+        "TorchExportNonStrictStrategy",
+        "TorchExportStrictStrategy",
+        "TraceStrategy",
+        "ScriptStrategy",
+    ]
     assert list(error.failures_by_strategy) == ways
     assert all(name in str(error) for name in error.failures_by_strategy)
     assert error.__cause__ is error.failures_by_strategy["TorchExportNonStrictStrategy"]
@@ -126,7 +142,9 @@ def test_no_capture(tmp_path: pathlib.Path) -> None:
     assert name in "".join(error.__notes__)
 
 
-def test_second_capture(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_second_capture(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The strict way gives a program where the other fails."""
     original = torch.export.export
 
@@ -149,7 +167,11 @@ def test_second_capture(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
 def test_no_translation(tmp_path: pathlib.Path) -> None:
     with pytest.raises(pt2onnx.ConversionError) as caught:
         pt2onnx.export(
-            Net().eval(), (X,), report=True, artifacts_dir=tmp_path, custom_translation_table={"aten::linear": lambda x: x}
+            Net().eval(),
+            (X,),
+            report=True,
+            artifacts_dir=tmp_path,
+            custom_translation_table={"aten::linear": lambda x: x},
         )
     (name,) = files(tmp_path)
     assert name.endswith("_conversion.md")
@@ -157,7 +179,9 @@ def test_no_translation(tmp_path: pathlib.Path) -> None:
     assert name in "".join(caught.value.__notes__)
 
 
-def test_no_report_of_success_or_failure(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_report_of_success_or_failure(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     pt2onnx.export(Net().eval(), (X,))
     with pytest.raises(pt2onnx.OnnxExporterError):
@@ -172,7 +196,7 @@ def test_errors_of_the_model() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.reshape(7)
 
-    with pytest.raises(pt2onnx.TorchExportError, match="reshape|shape") as caught:
+    with pytest.raises(pt2onnx.TorchExportError, match=r"reshape|shape") as caught:
         pt2onnx.export(Wrong(), (X,))
     assert caught.value.__cause__ is not None
 
@@ -196,8 +220,12 @@ class Transformed(torch.nn.Module):
 
 
 def test_errors_are_of_this_package() -> None:
-    """What PyTorch raises when it gives a program away is the cause of an error of this package; its own state is as before."""
-    with pytest.raises(pt2onnx.OnnxExporterError, match="cannot be translated|cannot capture|no values of constants"):
+    """What PyTorch raises when it gives a program away is the cause of an error of this package;
+    its own state is as before."""
+    with pytest.raises(
+        pt2onnx.OnnxExporterError,
+        match=r"cannot be translated|cannot capture|no values of constants",
+    ):
         pt2onnx.export(Transformed().eval(), (torch.randn(3, 4),))
     assert type(torch.ones(2) + 1) is torch.Tensor and (torch.ones(2) + 1).sum().item() == 4
     peek = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: None)
@@ -205,15 +233,17 @@ def test_errors_are_of_this_package() -> None:
 
 
 def test_programs_that_torch_cannot_serialise(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pt2onnx import _handover
+    from pt2onnx import _serialize
 
     def fails(_: Any) -> bytes:
         raise KeyError("unknown")
 
-    monkeypatch.setattr(_handover, "program_json", fails)
+    monkeypatch.setattr(_serialize, "program_json", fails)
     exported = torch.export.export(torch.nn.ReLU(), (torch.randn(2),))
     with pytest.raises(pt2onnx.ConversionError, match="KeyError") as raised:
         pt2onnx.export(exported)
-    assert isinstance(raised.value.__cause__, KeyError) and isinstance(raised.value, torch.onnx.OnnxExporterError)
+    assert isinstance(raised.value.__cause__, KeyError) and isinstance(
+        raised.value, torch.onnx.OnnxExporterError
+    )
     # A script is another way.
     assert pt2onnx.export(torch.nn.ReLU(), (torch.randn(2),))._capture_strategy == "TraceStrategy"

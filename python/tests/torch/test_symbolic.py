@@ -12,16 +12,27 @@ from helpers import Call, check, operators, same
 
 
 class Suppress(torch.autograd.Function):
-    """A node of a runtime. As usual for such functions, ``forward`` only makes results of the right sizes."""
+    """A node of a runtime. As usual for such functions, ``forward`` only makes results of the right
+    sizes."""
 
     @staticmethod
-    def forward(ctx: Any, boxes: torch.Tensor, scores: torch.Tensor, limit: int = 5, threshold: float = 0.5) -> Any:
+    def forward(
+        ctx: Any, boxes: torch.Tensor, scores: torch.Tensor, limit: int = 5, threshold: float = 0.5
+    ) -> Any:
         batch = boxes.shape[0]
         return torch.zeros(batch, 1, dtype=torch.int32), torch.randn(batch, limit, 4)
 
     @staticmethod
     def symbolic(g: Any, boxes: Any, scores: Any, limit: int = 5, threshold: float = 0.5) -> Any:
-        return g.op("TRT::Suppress", boxes, scores, limit_i=limit, threshold_f=threshold, kind_s="fast", outputs=2)
+        return g.op(
+            "TRT::Suppress",
+            boxes,
+            scores,
+            limit_i=limit,
+            threshold_f=threshold,
+            kind_s="fast",
+            outputs=2,
+        )
 
 
 class Scaled(torch.autograd.Function):
@@ -37,8 +48,14 @@ class Scaled(torch.autograd.Function):
 
     @staticmethod
     def symbolic(g: Any, x: Any, by: float) -> Any:
-        assert x.type().scalarType() == "Float" and x.type().sizes() in ([None, 3], [2, 3]) and x.type().dim() == 2
-        return g.op("Mul", g.op("Relu", x), g.op("Constant", value_t=torch.tensor(by))).setType(x.type())
+        assert (
+            x.type().scalarType() == "Float"
+            and x.type().sizes() in ([None, 3], [2, 3])
+            and x.type().dim() == 2
+        )
+        return g.op("Mul", g.op("Relu", x), g.op("Constant", value_t=torch.tensor(by))).setType(
+            x.type()
+        )
 
 
 class Broken(Scaled):
@@ -53,12 +70,29 @@ class Detector(torch.nn.Module):
 
 
 def test_nodes_of_runtimes() -> None:
-    args, options = (torch.rand(2, 30, 9),), {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}}
-    program = pt2onnx.export(Detector().eval(), args, output_names=["count", "boxes"], dynamo=False, opset_version=12, **options)
+    args, options = (
+        (torch.rand(2, 30, 9),),
+        {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}},
+    )
+    program = pt2onnx.export(
+        Detector().eval(),
+        args,
+        output_names=["count", "boxes"],
+        dynamo=False,
+        opset_version=12,
+        **options,
+    )
     (node,) = [node for node in program.model_proto.graph.node if node.domain == "TRT"]
-    found = {a.name: a.s.decode() or a.i or a.f for a in node.attribute if a.name in ("limit", "threshold", "kind")}
+    found = {
+        a.name: a.s.decode() or a.i or a.f
+        for a in node.attribute
+        if a.name in ("limit", "threshold", "kind")
+    }
     assert found == {"limit": 7, "threshold": 0.25, "kind": "fast"}
-    shapes = [[d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    shapes = [
+        [d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim]
+        for o in program.model_proto.graph.output
+    ]
     assert shapes == [["batch", 1], ["batch", 7, 4]]
 
 
@@ -73,7 +107,15 @@ def test_nodes_of_onnx() -> None:
 
     model, x = Net().eval(), torch.randn(2, 3)
     axes = {"x": {0: "batch"}}
-    program = check(model, (x,), others=[(torch.randn(5, 3),)], dynamo=False, input_names=["x"], dynamic_axes=axes, optimize=False)
+    program = check(
+        model,
+        (x,),
+        others=[(torch.randn(5, 3),)],
+        dynamo=False,
+        input_names=["x"],
+        dynamic_axes=axes,
+        optimize=False,
+    )
     assert operators(program).count("Relu") == 2
     # The function is as it was.
     model(x).sum().backward()
@@ -95,12 +137,20 @@ def test_traces() -> None:
     x = torch.rand(2, 3, 9)
     program = pt2onnx.export(Read().eval(), (x,), dynamo=False, optimize=False)
     assert [o for o in operators(program) if o in ("Suppress", "Relu")] == ["Relu", "Suppress"]
-    shapes = [[d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    shapes = [
+        [d.dim_value for d in o.type.tensor_type.shape.dim]
+        for o in program.model_proto.graph.output
+    ]
     assert shapes == [[2, 1], [2, 7, 4], [2, 3]]
     axes = {"x": {0: "batch"}}
-    program = pt2onnx.export(Read().eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    program = pt2onnx.export(
+        Read().eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes
+    )
     assert [node.domain for node in program.model_proto.graph.node].count("TRT") == 1
-    shapes = [[d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    shapes = [
+        [d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim]
+        for o in program.model_proto.graph.output
+    ]
     assert shapes[2] == ["batch", 3]
 
 
@@ -150,7 +200,9 @@ def registered() -> Iterator[Any]:
 def test_registered_functions(registered: Any) -> None:
     from torch.onnx import symbolic_helper
 
-    @torch.library.custom_op("symbolictest::scale", mutates_args=(), schema="(Tensor x, float by, int[] more) -> Tensor")
+    @torch.library.custom_op(
+        "symbolictest::scale", mutates_args=(), schema="(Tensor x, float by, int[] more) -> Tensor"
+    )
     def scale(x: torch.Tensor, by: float, more: list[int]) -> torch.Tensor:
         return x * by + sum(more)
 
@@ -163,7 +215,11 @@ def test_registered_functions(registered: Any) -> None:
         return g.op("my::Scale", x, by_f=by, more_i=more)
 
     registered("symbolictest::scale", symbolic, 9)
-    registered("symbolictest::scale", lambda g, x, by, more: g.op("Mul", x, g.op("Constant", value_t=torch.tensor(by))), 15)
+    registered(
+        "symbolictest::scale",
+        lambda g, x, by, more: g.op("Mul", x, g.op("Constant", value_t=torch.tensor(by))),
+        15,
+    )
     model, x = Call(lambda x: torch.ops.symbolictest.scale(x, 0.5, [0, 0])), torch.randn(2, 3)
     program = pt2onnx.export(model, (x,), dynamo=False, opset_version=13, custom_opsets={"my": 2})
     assert operators(program) == ["Scale"]
@@ -183,7 +239,8 @@ class Scripted(torch.nn.Module):
 
 
 def test_registered_functions_in_scripts(registered: Any) -> None:
-    """An archive has no schemas. A symbolic function has what PyTorch knows of its op, a translation by name has not."""
+    """An archive has no schemas. A symbolic function has what PyTorch knows of its op, a
+    translation by name has not."""
 
     @torch.library.custom_op("symbolictest::halves", mutates_args=())
     def halves(x: torch.Tensor, at: int) -> list[torch.Tensor]:
@@ -196,10 +253,21 @@ def test_registered_functions_in_scripts(registered: Any) -> None:
     options: dict[str, Any] = {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": [0]}}
     with pytest.raises(pt2onnx.UnsupportedOperatorError, match="symbolictest::halves"):
         pt2onnx.export(script, (x,), **options)
-    translate = lambda cx, x, at: (cx.slice(x, [0], [at], [1]), cx.slice(x, [at], [9], [1]))
+
+    def translate(cx, x, at):
+        return (cx.slice(x, [0], [at], [1]), cx.slice(x, [at], [9], [1]))
+
     for op in (torch.ops.symbolictest.halves, "symbolictest::halves"):
-        check(script, (x,), others=[(torch.randn(5, 3),)], custom_translation_table={op: translate}, **options)
-    pt2onnx.translation(torch.ops.symbolictest.halves)(lambda cx, x, at: tuple(-part for part in translate(cx, x, at)))
+        check(
+            script,
+            (x,),
+            others=[(torch.randn(5, 3),)],
+            custom_translation_table={op: translate},
+            **options,
+        )
+    pt2onnx.translation(torch.ops.symbolictest.halves)(
+        lambda cx, x, at: tuple(-part for part in translate(cx, x, at))
+    )
     same(pt2onnx.export(script, (x,), **options)(x)[0], -2 * x[:, :1])
     registered("symbolictest::halves", lambda g, x, at: (part(g, x, 0, at), part(g, x, at, 9)), 9)
     check(script, (x,), others=[(torch.randn(5, 3),)], **options)

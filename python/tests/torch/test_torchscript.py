@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import pt2onnx
 import pytest
@@ -38,11 +38,14 @@ def test_trace(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_script(twice: bool) -> None:
-    """A script is told the types of its inputs; names are dynamic sizes, numbers and bools are fixed."""
+    """A script is given the types of its inputs; names are dynamic sizes, numbers and bools are
+    fixed."""
     net = Net().eval()
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(net), file)
-    program = pt2onnx.convert(file.getvalue(), input={"x": "float32[batch,4]", "twice": str(twice).lower()})
+    program = pt2onnx.convert(
+        file.getvalue(), input={"x": "float32[batch,4]", "twice": str(twice).lower()}
+    )
     for size in (2, 5):
         x = torch.randn(size, 4)
         torch.testing.assert_close(program(x)[0], net(x, twice))
@@ -58,8 +61,10 @@ def test_script_without_types() -> None:
 class Nested(torch.nn.Module):
     """Takes lists and tuples, and a number that says how often."""
 
-    def forward(self, x: torch.Tensor, more: list[torch.Tensor], pair: tuple[torch.Tensor, int], k: int = 2) -> tuple[torch.Tensor, int]:
-        for i in range(k):
+    def forward(
+        self, x: torch.Tensor, more: list[torch.Tensor], pair: tuple[torch.Tensor, int], k: int = 2
+    ) -> tuple[torch.Tensor, int]:
+        for _i in range(k):
             x = x + more[0]
         return x * pair[0] + pair[1], x.size(0)
 
@@ -69,7 +74,12 @@ def test_export_of_a_script(k: int) -> None:
     """Nested arguments have paths, numbers are inputs, ``dynamic_axes`` are by path."""
     scripted = torch.jit.script(Nested())
     y = torch.tensor(2.0)
-    program = pt2onnx.export(scripted, (X, [X], (y, 3)), kwargs={"k": 2}, dynamic_axes={"x": {0: "rows"}, "more.0": {0: "rows"}})
+    program = pt2onnx.export(
+        scripted,
+        (X, [X], (y, 3)),
+        kwargs={"k": 2},
+        dynamic_axes={"x": {0: "rows"}, "more.0": {0: "rows"}},
+    )
     assert program.input_names == ["x", "more_0", "pair_0", "pair_1", "k"]
     other = torch.randn(5, 4)
     found = program(other, [other], (y, 7), k=k)
@@ -83,7 +93,9 @@ def test_export_of_a_scripted_function() -> None:
     def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
         return x * by
 
-    program = pt2onnx.export(scaled, (X, 0.5), input_names=["x", "by"], dynamic_shapes={"x": {0: "rows"}}, verify=True)
+    program = pt2onnx.export(
+        scaled, (X, 0.5), input_names=["x", "by"], dynamic_shapes={"x": {0: "rows"}}, verify=True
+    )
     assert program.verification is not None and program.verification.ok
     torch.testing.assert_close(program(torch.ones(3, 4), 2.0)[0], torch.full((3, 4), 2.0))
 
@@ -91,19 +103,25 @@ def test_export_of_a_scripted_function() -> None:
 def test_names_of_sizes_need_not_be_equal() -> None:
     """Two dimensions of one name that have different sizes are two."""
     scripted = torch.jit.script(Net().eval())
-    program = pt2onnx.export(scripted, (torch.randn(3, 4),), input_names=["in"], dynamic_axes={"in": {0: "batch size"}})
-    assert program.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch size"
+    program = pt2onnx.export(
+        scripted, (torch.randn(3, 4),), input_names=["in"], dynamic_axes={"in": {0: "batch size"}}
+    )
+    assert (
+        program.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch size"
+    )
 
     @torch.jit.script
     def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.cat([x, y])
 
-    program = pt2onnx.export(joined, (torch.ones(2), torch.ones(3)), dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+    program = pt2onnx.export(
+        joined, (torch.ones(2), torch.ones(3)), dynamic_axes={"x": {0: "n"}, "y": {0: "n"}}
+    )
     assert program(torch.ones(4), torch.ones(1))[0].shape == (5,)
 
 
 class Branches(torch.nn.Module):
-    """What torch.export refuses and torch.jit.script does not."""
+    """A module that torch.export refuses and torch.jit.script does not."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if bool(x.sum() > 0):
@@ -118,9 +136,11 @@ def test_scripts_where_export_fails() -> None:
 
 
 class Options(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> Tuple[Optional[torch.Tensor], Optional[torch.Tensor], torch.Tensor]:
-        large: Optional[torch.Tensor] = None
-        positive: Optional[torch.Tensor] = None
+    def forward(
+        self, x: torch.Tensor
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor]:
+        large: torch.Tensor | None = None
+        positive: torch.Tensor | None = None
         if x.size(0) > 2:
             large = x[1:] * 2
         if bool(x.sum() > 0):
@@ -143,7 +163,7 @@ def test_results_that_may_be_none() -> None:
 
 class WrittenInLoop(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows: List[torch.Tensor] = []
+        rows: list[torch.Tensor] = []
         total = torch.zeros(4)
         for i in range(x.size(0)):
             total += x[i]
@@ -153,7 +173,7 @@ class WrittenInLoop(torch.nn.Module):
 
 class WrittenAfter(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows: List[torch.Tensor] = []
+        rows: list[torch.Tensor] = []
         y = x * 1
         for i in range(x.size(0)):
             rows.append(y[i])
@@ -162,8 +182,8 @@ class WrittenAfter(torch.nn.Module):
 
 
 class WrittenThrough(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-        rows: List[torch.Tensor] = []
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows: list[torch.Tensor] = []
         y = x * 1
         for i in range(x.size(0)):
             rows.append(y[i])
@@ -176,14 +196,17 @@ def test_lists_have_no_copies_of_what_changes(net: torch.nn.Module) -> None:
     """A list of unknown length holds copies, so that writes into its elements are errors."""
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(net), file)
-    with pytest.raises(pt2onnx.ConversionError, match="a tensor that (it adds to a list|it holds|a list of unknown length holds)"):
+    with pytest.raises(
+        pt2onnx.ConversionError,
+        match=r"a tensor that (it adds to a list|it holds|a list of unknown length holds)",
+    ):
         pt2onnx.convert(file.getvalue(), input={"x": "float32[n,4]"})
 
 
 class Chosen(torch.nn.Module):
     """Lists and dicts that data choose, after a change of one of them."""
 
-    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         a, b = [x], [x * 2]
         c, d = {"k": x}, {"k": x * 2}
         if bool(x.sum() > 0):
@@ -198,7 +221,7 @@ class Chosen(torch.nn.Module):
 class ChangedAfter(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         a, b = [x], [x * 2]
-        if bool(x.sum() > 0):
+        if bool(x.sum() > 0):  # noqa: SIM108
             chosen = a
         else:
             chosen = b
@@ -230,12 +253,18 @@ class Unknown(torch.nn.Module):
 
 
 def test_traces_where_export_fails() -> None:
-    """The trace has the names of the module's weights and of the arguments, and its sizes are dynamic."""
+    """The trace has the names of the module's weights and of the arguments, and its sizes are
+    dynamic."""
     model = Unknown().eval()
     shapes = {"x": {0: "rows"}, "scale": {"by": None}}
-    program = pt2onnx.export(model, (X,), kwargs={"scale": {"by": torch.tensor(2.0)}}, dynamic_shapes=shapes)
+    program = pt2onnx.export(
+        model, (X,), kwargs={"scale": {"by": torch.tensor(2.0)}}, dynamic_shapes=shapes
+    )
     assert program.input_names == ["x", "scale_by"]
-    assert {i.name for i in program.model_proto.graph.initializer} >= {"linear.weight", "linear.bias"}
+    assert {i.name for i in program.model_proto.graph.initializer} >= {
+        "linear.weight",
+        "linear.bias",
+    }
     x = torch.randn(5, 4)
     found = program(x, {"by": torch.tensor(3.0)})
     torch.testing.assert_close(found[0], model(x, {"by": torch.tensor(3.0)})["y"])
@@ -243,7 +272,8 @@ def test_traces_where_export_fails() -> None:
 
 
 def test_traces_of_one_case_are_refused() -> None:
-    """A trace that follows the example's values is no model of the module, unless the exporter that traces is asked for."""
+    """A trace that follows the example's values is not a model of the module, unless the exporter
+    that traces is asked for."""
 
     class Chooses(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Result:
@@ -275,11 +305,14 @@ class StepsOfSteps(Steps):
 
 
 def test_traces_of_one_size_are_refused() -> None:
-    """The tracer does not tell that it unrolled a loop over a size."""
+    """The tracer does not report that it unrolled a loop over a size."""
     program = pt2onnx.export(Steps().eval(), (X,), dynamic_shapes={"x": {0: "n"}})
     x = torch.randn(5, 4)
     torch.testing.assert_close(program(x)[0], Steps()(x))
-    with pytest.raises(pt2onnx.TorchExportError, match=r"something else at other sizes \(.*test_torchscript.py:\d+\)"):
+    with pytest.raises(
+        pt2onnx.TorchExportError,
+        match=r"something else at other sizes \(.*test_torchscript.py:\d+\)",
+    ):
         pt2onnx.export(StepsOfSteps().eval(), (X,), dynamic_shapes={"x": {0: "n"}})
     # All sizes are those of the example.
     program = pt2onnx.export(StepsOfSteps().eval(), (X,))
@@ -287,7 +320,7 @@ def test_traces_of_one_size_are_refused() -> None:
 
 
 def test_traces_at_more_sizes() -> None:
-    """What follows from sizes may be computed, and sizes may have to be even."""
+    """Expressions of sizes may be computed, and sizes may have to be even."""
 
     class Halves(torch.nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> Result:
@@ -297,12 +330,12 @@ def test_traces_at_more_sizes() -> None:
     model, names = Halves().eval(), {"x": {0: "n"}, "y": {0: "n"}}
     program = pt2onnx.export(model, (X, torch.randn(2)), dynamic_shapes=names)
     x, y = torch.randn(6, 4), torch.randn(6)
-    for found, expected in zip(program(x, y), model(x, y).values()):
+    for found, expected in zip(program(x, y), model(x, y).values(), strict=False):
         torch.testing.assert_close(found, expected)
 
 
 def test_dynamic_axes() -> None:
-    """Axes of a trace become dynamic, by the names of inputs as they are in the model."""
+    """Axes of a trace become dynamic, by the names of inputs in the model."""
     net, file = Net().eval(), io.BytesIO()
     torch.jit.save(torch.jit.trace(net, (X,)), file)
     for names in (None, ["image"]):
@@ -317,10 +350,16 @@ def test_parameters_as_inputs() -> None:
     net, file = Net().eval(), io.BytesIO()
     torch.jit.save(torch.jit.script(net), file)
     program = pt2onnx.convert(
-        file.getvalue(), input={"x": "float32[n,4]"}, weights="none", keep_initializers_as_inputs=True, input_names=["x", "w", "b"]
+        file.getvalue(),
+        input={"x": "float32[n,4]"},
+        weights="none",
+        keep_initializers_as_inputs=True,
+        input_names=["x", "w", "b"],
     )
     assert program.input_names == ["x", "w", "b"]
-    torch.testing.assert_close(program(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+    torch.testing.assert_close(
+        program(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X)
+    )
 
 
 def test_the_line_of_an_error() -> None:
@@ -330,7 +369,9 @@ def test_the_line_of_an_error() -> None:
 
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(Odd()), file)
-    with pytest.raises(pt2onnx.UnsupportedOperatorError, match="test_torchscript.py:[0-9]+: return x.to_sparse"):
+    with pytest.raises(
+        pt2onnx.UnsupportedOperatorError, match=r"test_torchscript.py:[0-9]+: return x.to_sparse"
+    ):
         pt2onnx.convert(file.getvalue(), input={"x": "float32[3,3]"})
 
 
@@ -344,16 +385,29 @@ def test_options_of_torchscript_for_others() -> None:
 
 def test_the_callers_of_the_torchscript_exporter(tmp_path: pathlib.Path) -> None:
     net = Net().eval()
-    program = pt2onnx.export(net, (X,), tmp_path / "net.onnx", input_names=["x", "w", "b"], export_params=False, dynamo=False)
+    program = pt2onnx.export(
+        net,
+        (X,),
+        tmp_path / "net.onnx",
+        input_names=["x", "w", "b"],
+        export_params=False,
+        dynamo=False,
+    )
     assert program.input_names == ["x", "w", "b"]
     saved = pt2onnx.load(tmp_path / "net.onnx")
-    torch.testing.assert_close(saved(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+    torch.testing.assert_close(
+        saved(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X)
+    )
     kind = torch.onnx.OperatorExportTypes.ONNX_ATEN
-    nodes = pt2onnx.export(net, (X,), dynamo=False, operator_export_type=kind).model_proto.graph.node
+    nodes = pt2onnx.export(
+        net, (X,), dynamo=False, operator_export_type=kind
+    ).model_proto.graph.node
     assert {(node.domain, node.op_type) for node in nodes} == {("org.pytorch.aten", "ATen")}
 
 
-def with_defaults(x: torch.Tensor, by: float = 2.0, shift: Optional[torch.Tensor] = None) -> torch.Tensor:
+def with_defaults(
+    x: torch.Tensor, by: float = 2.0, shift: torch.Tensor | None = None
+) -> torch.Tensor:
     return x * by if shift is None else x + shift
 
 
@@ -363,11 +417,14 @@ def without_defaults(x: torch.Tensor, by: float) -> torch.Tensor:
 
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_defaults_of_functions(dynamo: bool) -> None:
-    """Arguments of a function that are not given have their defaults; others are asked for by name."""
+    """Arguments of a function that are not given have their defaults; others are asked for by
+    name."""
     x = torch.randn(3, 2)
     program = check(torch.jit.script(with_defaults), (x,), dynamo=dynamo)
     assert program.input_names == ["x"]
-    with pytest.raises((TypeError, pt2onnx.OnnxExporterError), match="no argument is given for `by: float`"):
+    with pytest.raises(
+        (TypeError, pt2onnx.OnnxExporterError), match="no argument is given for `by: float`"
+    ):
         pt2onnx.export(torch.jit.script(without_defaults), (x,), dynamo=dynamo)
 
 
@@ -389,5 +446,7 @@ def test_inputs_of_one_name() -> None:
     assert program.input_names == ["input", "input0", "argument_3"]
     others = torch.randn(4, 3), torch.randn(4, 5), torch.randn(4, 1)
     same(program(*others), traced(*others))
-    with pytest.raises(TypeError, match=r"the dynamic shape of `input` has \{0: 'n'\} for dimension 0"):
+    with pytest.raises(
+        TypeError, match=r"the dynamic shape of `input` has \{0: 'n'\} for dimension 0"
+    ):
         pt2onnx.export(traced, args, dynamic_shapes=(({0: "n"},) * 3,))

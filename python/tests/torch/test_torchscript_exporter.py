@@ -1,4 +1,5 @@
-"""What callers of ``torch.onnx.export(dynamo=False)`` rely on: its inputs, quantised tensors, numbers, and ``dynamic_axes``."""
+"""The behaviour of ``torch.onnx.export(dynamo=False)`` that callers rely on: its inputs, quantised
+tensors, numbers, and ``dynamic_axes``."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pt2onnx
 import pytest
 import torch
 from helpers import Call, check, same
-from pt2onnx import _script
+from pt2onnx import _leaves
 
 
 def quint8(*sizes: int, scale: float = 0.1, zero_point: int = 10) -> torch.Tensor:
@@ -28,15 +29,18 @@ class Quantised(torch.nn.Module):
 
 @pytest.mark.parametrize("scripted", [False, True])
 def test_quantised_inputs_and_results(scripted: bool) -> None:
-    """They are three tensors each: integers, scale and zero point, which may differ from those of the example."""
+    """They are three tensors each: integers, scale and zero point, which may differ from those of
+    the example."""
     model: Any = torch.jit.script(Quantised()) if scripted else Quantised()
     args = quint8(2, 3), torch.randn(2, 3)
-    program = pt2onnx.export(model, args, input_names=["q", "scale", "zero", "y"], dynamo=False, verify=True)
+    program = pt2onnx.export(
+        model, args, input_names=["q", "scale", "zero", "y"], dynamo=False, verify=True
+    )
     assert program.input_names == ["q", "scale", "zero", "y"]
     assert program.verification is not None and program.verification.ok
     other = quint8(2, 3, scale=0.3, zero_point=100), torch.randn(2, 3)
     first, second = Quantised()(*other)
-    same(program(*other), [*_script.parts(first, result=True), second])
+    same(program(*other), [*_leaves.components(first, result=True), second])
 
 
 def test_results_that_are_quantised() -> None:
@@ -47,7 +51,7 @@ def test_results_that_are_quantised() -> None:
         return torch.quantize_per_tensor(x, 0.2, 3, torch.qint8)
 
     program = pt2onnx.export(Call(quantise), (x,))
-    same(program(x), _script.parts(quantise(x), result=True))
+    same(program(x), _leaves.components(quantise(x), result=True))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,7 @@ def test_results_that_are_quantised() -> None:
     ],
 )
 def test_inputs_that_are_kept(function: Any, args: tuple[Any, ...], names: list[str]) -> None:
-    """Those of which the code reads elements, and no others."""
+    """Inputs whose elements the code reads, and no others."""
 
     class Module(torch.nn.Module):
         def forward(self, x: Any, y: Any) -> Any:
@@ -106,7 +110,9 @@ class ByTruth(torch.nn.Module):
         return x
 
 
-@pytest.mark.parametrize(("model", "values"), [(ByNumber(), (1, 0, -1)), (ByTruth(), (True, False))])
+@pytest.mark.parametrize(
+    ("model", "values"), [(ByNumber(), (1, 0, -1)), (ByTruth(), (True, False))]
+)
 def test_numbers_are_inputs(model: Any, values: tuple[Any, ...]) -> None:
     x = torch.randn(2, 3)
     program = pt2onnx.export(model, (x, values[0]), dynamo=False)
@@ -125,7 +131,9 @@ class Rowless(torch.nn.Module):
 
 def test_sizes_that_are_zero_in_the_example() -> None:
     model = torch.jit.script(Rowless())
-    program = pt2onnx.export(model, (torch.zeros(0, 3),), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    program = pt2onnx.export(
+        model, (torch.zeros(0, 3),), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False
+    )
     for size in (0, 1, 4):
         x = torch.randn(size, 3)
         same(program(x), model(x))
@@ -135,11 +143,19 @@ def test_dynamic_axes_of_other_names() -> None:
     """They have no effect."""
     x = torch.randn(2, 3)
     with pytest.warns(UserWarning, match="lengths"):
-        program = pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]}, dynamo=False)
+        program = pt2onnx.export(
+            Call(torch.relu),
+            (x,),
+            input_names=["x"],
+            dynamic_axes={"x": [0], "lengths": [0]},
+            dynamo=False,
+        )
     assert program(torch.randn(5, 3))[0].shape == (5, 3)
     with pytest.raises(RuntimeError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]})
+        pt2onnx.export(
+            Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]}
+        )
 
 
 class AsLarge(torch.nn.Module):
@@ -150,10 +166,13 @@ class AsLarge(torch.nn.Module):
 
 
 def test_sizes_that_must_be_known() -> None:
-    """Without a model in which all are dynamic, one is fixed, with a warning; the others are dynamic."""
+    """Without a model in which all are dynamic, one is fixed, with a warning; the others are
+    dynamic."""
     script, axes = torch.jit.script(AsLarge()), {"x": {0: "n", 1: "m", 2: "k"}}
     with pytest.warns(UserWarning, match="for k, as"):
-        program = pt2onnx.export(script, (torch.randn(2, 4, 3),), input_names=["x"], dynamic_axes=axes, dynamo=False)
+        program = pt2onnx.export(
+            script, (torch.randn(2, 4, 3),), input_names=["x"], dynamic_axes=axes, dynamo=False
+        )
     x = torch.randn(3, 5, 3)
     same(program(x), script(x))
     with pytest.raises(pt2onnx.ConversionError, match="known integer"):
@@ -177,7 +196,9 @@ class AnySizes(torch.nn.Module):
 def test_lists_of_any_sizes() -> None:
     """They are sequences if their length is not known, else a tensor for each."""
     script, x = torch.jit.script(AnySizes()), torch.randn(3, 4)
-    program = pt2onnx.export(script, (x,), input_names=["x"], dynamic_axes={"x": [0, 1]}, dynamo=False)
+    program = pt2onnx.export(
+        script, (x,), input_names=["x"], dynamic_axes={"x": [0, 1]}, dynamo=False
+    )
     for sizes in ((3, 4), (4, 6), (1, 2), (2, 2)):
         x = torch.randn(sizes)
         (found,) = program(x)
@@ -199,8 +220,11 @@ class EmptyLists(torch.nn.Module):
 
 
 def test_empty_lists() -> None:
-    """A model must have results: the lists are sequences then. The code reads elements, though not at these sizes."""
-    program = pt2onnx.export(torch.jit.script(EmptyLists()), (torch.randn(4, 2),), input_names=["x"], dynamo=False)
+    """A model must have results: the lists are sequences then. The code reads elements, though not
+    at these sizes."""
+    program = pt2onnx.export(
+        torch.jit.script(EmptyLists()), (torch.randn(4, 2),), input_names=["x"], dynamo=False
+    )
     assert program.input_names == ["x"] and program(torch.randn(4, 2)) == ([], [])
 
 
@@ -209,7 +233,15 @@ class Divisions(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
         numbers = [float(i) / 2 for i in range(x.shape[0])]
-        return [x / 3, x + 0.1, torch.sin(x), torch.zeros(2), torch.tensor(numbers), torch.tensor(0.1) * x, x.double().mean()]
+        return [
+            x / 3,
+            x + 0.1,
+            torch.sin(x),
+            torch.zeros(2),
+            torch.tensor(numbers),
+            torch.tensor(0.1) * x,
+            x.double().mean(),
+        ]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -219,7 +251,11 @@ def test_default_types(kind: str, dtype: torch.dtype) -> None:
     x, model = torch.tensor([1, 2, 5]), Divisions().eval()
     torch.set_default_dtype(dtype)
     try:
-        given: Any = {"script": torch.jit.script, "module": lambda m: m, "program": lambda m: torch.export.export(m, (x,))}[kind](model)
+        given: Any = {
+            "script": torch.jit.script,
+            "module": lambda m: m,
+            "program": lambda m: torch.export.export(m, (x,)),
+        }[kind](model)
         program = pt2onnx.export(given, (x,), dynamo=False)
         expected = model(x)
     finally:
@@ -241,7 +277,9 @@ def test_errors_of_the_module() -> None:
     with pytest.raises(KeyError):
         pt2onnx.export(Call(fails), (torch.randn(2),), dynamo=False)
     with pytest.raises(ValueError, match="DataParallel"):
-        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),), dynamo=False)
+        pt2onnx.export(
+            torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),), dynamo=False
+        )
     check(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
 
 
@@ -249,14 +287,16 @@ class Affine(torch.autograd.Function):
     """Two results, and arguments that are no tensors."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, by: float, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        ctx: Any, x: torch.Tensor, by: float, y: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         assert not any(ctx.needs_input_grad)
         ctx.save_for_backward(x)
         return x * by + y, x.sum()
 
 
 class Raised(torch.autograd.Function):
-    """Has its context in a method of its own, and a default."""
+    """Has its context in a separate method, and a default."""
 
     @staticmethod
     def forward(x: torch.Tensor, by: int = 2) -> torch.Tensor:
@@ -286,7 +326,7 @@ class Hidden(torch.autograd.Function):
 
 
 class Calls(torch.nn.Module):
-    """What torch.export does not capture."""
+    """A module that torch.export does not capture."""
 
     apply_to = Written.apply
 
@@ -313,12 +353,16 @@ def test_autograd_functions_that_write_without_a_word() -> None:
         y = x * 2
         return [Hidden.apply(y) + y] * (int((x.sum() * 0).item()) + 1)
 
-    with pytest.raises(pt2onnx.OnnxExporterError, match="the autograd function Hidden writes into a tensor that it does not return"):
+    with pytest.raises(
+        pt2onnx.OnnxExporterError,
+        match="the autograd function Hidden writes into a tensor that it does not return",
+    ):
         pt2onnx.export(Call(hidden), (torch.randn(2, 3),), dynamo=False)
 
 
 def test_constants_that_are_lost() -> None:
-    """A program of torch.export may have a constant without values where the module moves a weight."""
+    """A program of torch.export may have a constant without values where the module moves a
+    weight."""
 
     class Moved(torch.nn.Module):
         def __init__(self) -> None:
@@ -342,13 +386,17 @@ def test_keys_that_are_tensors() -> None:
         return parts[key] + key
 
     # A last dict holds keywords.
-    program = pt2onnx.export(Call(summed), ({torch.tensor(1.0): torch.randn(2, 3)}, {}), dynamo=False)
+    program = pt2onnx.export(
+        Call(summed), ({torch.tensor(1.0): torch.randn(2, 3)}, {}), dynamo=False
+    )
     x = torch.randn(2, 3)
     same(program({torch.tensor(5.0): x}), x + 5)
 
 
 class Steps(torch.nn.Module):
-    def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         read = x[1:end:step] + 1
         x[:end:step, 0::step, :] = 1
         return x, read
@@ -356,14 +404,16 @@ class Steps(torch.nn.Module):
 
 @pytest.mark.parametrize("scripted", [False, True])
 def test_computed_steps(scripted: bool) -> None:
-    """Of slices that are read, and of slices that are written."""
+    """Slices that are read, and slices that are written."""
 
     def arguments(rows: int, end: int, step: int) -> tuple[torch.Tensor, ...]:
         return torch.randn(rows, 6, 2), torch.tensor(end), torch.tensor(step)
 
     example = arguments(8, 5, 2)
     model: Any = torch.jit.script(Steps()) if scripted else Steps()
-    program = pt2onnx.export(model, example, input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    program = pt2onnx.export(
+        model, example, input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False
+    )
     for rows, end, step in ((8, 5, 2), (5, 20, 3), (7, -1, 1), (4, 3, 9)):
         given = arguments(rows, end, step)
         same(program(*given), Steps()(given[0].clone(), *given[1:]))
@@ -377,7 +427,9 @@ def two(x: torch.Tensor) -> torch.Tensor:
 def test_parts_as_many_as_are_taken() -> None:
     """The number of parts of a dynamic dimension is what the code takes it apart into."""
     x = torch.randn(2, 3)
-    program = pt2onnx.export(torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    program = pt2onnx.export(
+        torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False
+    )
     same(program(x), two(x))
 
 
@@ -394,12 +446,16 @@ class Part(torch.nn.Module):
 
 
 def test_names_of_weights(tmp_path: pathlib.Path) -> None:
-    """Names of inputs go on over weights in the order of the state dict, and weights are inputs in it."""
+    """Names of inputs go on over weights in the order of the state dict, and weights are inputs in
+    it."""
     model, x = torch.nn.Sequential(Part(), Part()).eval(), torch.randn(2, 3)
     names = ["in", "w0", "s0", "w1", "s1"]
     program = check(model, (x,), input_names=names, dynamo=False)
-    weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in program.model_proto.graph.initializer}
-    for name, value in zip(names[1:], model.state_dict().values()):
+    weights = {
+        weight.name: onnx.numpy_helper.to_array(weight)
+        for weight in program.model_proto.graph.initializer
+    }
+    for name, value in zip(names[1:], model.state_dict().values(), strict=False):
         assert (weights[name] == value.numpy()).all()
     pt2onnx.export(model, (x,), tmp_path / "m.onnx", dynamo=False, export_params=False)
     inputs = onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.input
@@ -418,14 +474,24 @@ class Placed(torch.nn.Module):
 
 
 def test_module_that_takes_no_other_sizes() -> None:
-    """Verification says that it compared nothing at other sizes, and an export that there may be none."""
+    """Verification says that it compared nothing at other sizes, and an export that there may be
+    none."""
     model, x = Placed().eval(), torch.randn(2, 5, 4)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        program = pt2onnx.export(model, (x,), input_names=["x"], dynamic_axes={"x": {0: "n", 1: "t"}}, dynamo=False, verify=True)
+        program = pt2onnx.export(
+            model,
+            (x,),
+            input_names=["x"],
+            dynamic_axes={"x": {0: "n", 1: "t"}},
+            dynamo=False,
+            verify=True,
+        )
     assert program.verification.notes and "PyTorch raises" in program.verification.notes[0]
     texts = [str(one.message) for one in seen]
-    assert any("The module fails at other sizes" in text for text in texts) and any("not complete" in text for text in texts)
+    assert any("The module fails at other sizes" in text for text in texts) and any(
+        "not complete" in text for text in texts
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated")
@@ -434,9 +500,14 @@ def test_verification_at_other_sizes() -> None:
     model, x = torch.nn.Linear(4, 3).eval(), torch.randn(2, 4)
     for made in (torch.jit.script(model), torch.jit.trace(model, x)):
         program = pt2onnx.export(made, (x,), dynamic_shapes=({0: "n"},))
-        assert [output.inputs for output in pt2onnx.verify(program, made, (x,)).outputs] == ["given", "n=3"]
+        assert [output.inputs for output in pt2onnx.verify(program, made, (x,)).outputs] == [
+            "given",
+            "n=3",
+        ]
     loaded = pt2onnx.convert(saved(made), dynamic_axes={"input": {0: "n"}})
-    assert pt2onnx.verify(loaded, made, (x,)).notes == ("not compared at other sizes: the model does not tell which ones there may be",)
+    assert pt2onnx.verify(loaded, made, (x,)).notes == (
+        "not compared at other sizes: the model does not tell which ones there may be",
+    )
 
 
 def saved(script: Any) -> bytes:
@@ -446,7 +517,8 @@ def saved(script: Any) -> bytes:
 
 
 def test_one_file(tmp_path: pathlib.Path) -> None:
-    """As in torch.onnx, weights that fit stand in the model, unless ``external_data`` asks for another file."""
+    """As in torch.onnx, weights that fit stand in the model, unless ``external_data`` asks for
+    another file."""
     model, x = torch.nn.Linear(300, 40).eval(), torch.randn(2, 300)
     pt2onnx.export(model, (x,), tmp_path / "a.onnx", dynamo=False)
     pt2onnx.export(model, (x,), tmp_path / "b.onnx", dynamo=False, external_data=True)

@@ -1,16 +1,16 @@
-"""Translations of ops: ``custom_translation_table`` with ONNX Script's functions, and ``@pt2onnx.translation``."""
+"""Translations of ops: ``custom_translation_table`` with ONNX Script's functions, and
+``@pt2onnx.translation``."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import onnxscript
+import pt2onnx
 import pytest
 import torch
 from helpers import Call, check, operators, same
 from onnxscript import FLOAT, INT64, opset18, opset20
-
-import pt2onnx
 
 
 @torch.library.custom_op("pytests::mix", mutates_args=())
@@ -54,7 +54,13 @@ def test_no_translation() -> None:
 
 @pytest.mark.parametrize(
     "op",
-    ["pytests::mix", "pytests::mix.default", torch.ops.pytests.mix.default, torch.ops.pytests.mix, mix],
+    [
+        "pytests::mix",
+        "pytests::mix.default",
+        torch.ops.pytests.mix.default,
+        torch.ops.pytests.mix,
+        mix,
+    ],
     ids=["name", "overload's name", "overload", "packet", "CustomOpDef"],
 )
 def test_names_of_ops(op: Any) -> None:
@@ -89,7 +95,9 @@ def calling(x, y, weight: float = 0.5):
 @pytest.mark.parametrize(("function", "more"), [(choosing, 0.0), (calling, 1.0)])
 def test_scripted_function_with_control_flow(function: Any, more: float) -> None:
     """Its branches become those of an ``If`` of the model."""
-    program = pt2onnx.export(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: function})
+    program = pt2onnx.export(
+        Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: function}
+    )
     assert len(program.model_proto.functions) == 0
     assert "If" in [node.op_type for node in program.model_proto.graph.node]
     x, y = (argument.abs() for argument in ARGS)
@@ -106,7 +114,11 @@ def test_scripted_function_that_calls_another() -> None:
     def scripted(x):
         return half(x) + half(x) + 1.0
 
-    program = pt2onnx.export(Call(torch.relu), (ARGS[0],), custom_translation_table={torch.ops.aten.relu.default: scripted})
+    program = pt2onnx.export(
+        Call(torch.relu),
+        (ARGS[0],),
+        custom_translation_table={torch.ops.aten.relu.default: scripted},
+    )
     same(program(ARGS[0]), ARGS[0] + 1)
 
 
@@ -123,7 +135,11 @@ def test_several_results() -> None:
     def both(x):
         return opset18.ReduceMin(x, [-1], keepdims=0), opset18.ReduceMax(x, [-1], keepdims=0)
 
-    check(Call(lambda x: torch.ops.pytests.ends(x)), (ARGS[0],), custom_translation_table={torch.ops.pytests.ends.default: both})
+    check(
+        Call(lambda x: torch.ops.pytests.ends(x)),
+        (ARGS[0],),
+        custom_translation_table={torch.ops.pytests.ends.default: both},
+    )
 
 
 def test_several_operators_with_results() -> None:
@@ -131,19 +147,25 @@ def test_several_operators_with_results() -> None:
         values, _ = opset18.TopK(x, opset18.Constant(value_ints=[1]), axis=-1, largest=0)
         return opset18.Squeeze(values, [-1]), opset18.ReduceMax(x, [-1], keepdims=0)
 
-    check(Call(lambda x: torch.ops.pytests.ends(x)), (ARGS[0],), custom_translation_table={torch.ops.pytests.ends.default: both})
+    check(
+        Call(lambda x: torch.ops.pytests.ends(x)),
+        (ARGS[0],),
+        custom_translation_table={torch.ops.pytests.ends.default: both},
+    )
 
 
 def test_overloads_by_type() -> None:
-    """Of a list, the function whose annotations fit the arguments."""
+    """The function of a list whose annotations fit the arguments is called."""
 
-    def of_floats(x: FLOAT["..."], y: FLOAT["..."], weight: float = 0.5):
+    def of_floats(x: FLOAT[...], y: FLOAT[...], weight: float = 0.5):
         return plain_mix(x, y, weight)
 
-    def of_ints(x: INT64["..."], y: INT64["..."], weight: float = 0.5):
+    def of_ints(x: INT64[...], y: INT64[...], weight: float = 0.5):
         raise AssertionError("the wrong overload")
 
-    check(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: [of_ints, of_floats]})
+    check(
+        Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: [of_ints, of_floats]}
+    )
 
 
 def test_built_in_op() -> None:
@@ -157,25 +179,30 @@ def test_built_in_op() -> None:
 def test_shapes_and_types_of_arguments() -> None:
     seen = []
 
-    def told(x, y, weight: float = 0.5):
+    def annotated(x, y, weight: float = 0.5):
         seen.append((x.dtype, list(x.shape), x.shape[0], len(x.shape)))
         return plain_mix(x, y, weight)
 
-    program = pt2onnx.export(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: told})
+    program = pt2onnx.export(
+        Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: annotated}
+    )
     same(program(*ARGS), Mix()(*ARGS))
     assert int(seen[0][0]) == 1
     assert [int(size) for size in seen[0][1]] == [2, 3]
 
 
 def test_dynamic_shapes() -> None:
-    def told(x, y, weight: float = 0.5):
+    def annotated(x, y, weight: float = 0.5):
         shape = opset18.Shape(x)
         return opset18.Reshape(plain_mix(x, y, weight), shape)
 
     check(
-        Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: told},
-        dynamic_shapes={"x": {0: "n"}, "y": {0: "n"}}, others=[(torch.randn(7, 3), torch.randn(7, 3))],
-    )  # fmt: skip
+        Mix(),
+        ARGS,
+        custom_translation_table={torch.ops.pytests.mix.default: annotated},
+        dynamic_shapes={"x": {0: "n"}, "y": {0: "n"}},
+        others=[(torch.randn(7, 3), torch.randn(7, 3))],
+    )
 
 
 def test_python_operators() -> None:
@@ -185,8 +212,12 @@ def test_python_operators() -> None:
     model = Call(lambda x: x.reshape(x.shape[0] * 3))
     table = {operator.mul: lambda a, b: opset18.Mul(a, b)}
     check(
-        model, (torch.randn(2, 3),), dynamic_shapes=(({0: "n"},),), others=[(torch.randn(5, 3),)], custom_translation_table=table
-    )  # fmt: skip
+        model,
+        (torch.randn(2, 3),),
+        dynamic_shapes=(({0: "n"},),),
+        others=[(torch.randn(5, 3),)],
+        custom_translation_table=table,
+    )
 
 
 def test_wrong_tables() -> None:
@@ -200,7 +231,9 @@ def test_errors() -> None:
         raise KeyError("what is wrong")
 
     with pytest.raises(pt2onnx.ConversionError) as caught:
-        pt2onnx.export(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: raising})
+        pt2onnx.export(
+            Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: raising}
+        )
     assert "what is wrong" in str(caught.value)
     assert "test_translations.py" in str(caught.value)
 
@@ -217,7 +250,11 @@ def test_decorator() -> None:
 
 
 def test_decorator_in_a_table() -> None:
-    table = {torch.ops.pytests.mix.default: lambda cx, x, y, weight=0.5: cx.add(x * weight, y * (1 - weight))}
+    table = {
+        torch.ops.pytests.mix.default: lambda cx, x, y, weight=0.5: cx.add(
+            x * weight, y * (1 - weight)
+        )
+    }
     check(Mix(), ARGS, custom_translation_table=table)
 
 

@@ -1,0 +1,1 @@
+"""Captures of modules: by torch.export, by a trace, by TorchScript."""

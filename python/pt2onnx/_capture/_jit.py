@@ -1,0 +1,116 @@
+"""The objects of TorchScript that the captures use: torch's own stubs lack most of their
+methods."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeGuard
+
+import torch
+
+
+class JitType(Protocol):
+    """A type."""
+
+    def kind(self) -> str: ...
+
+
+class JitValue(Protocol):
+    """A value of a graph."""
+
+    def node(self) -> JitNode: ...
+    def type(self) -> JitType: ...
+    def uses(self) -> Sequence[JitUse]: ...
+    def unique(self) -> int: ...
+    def setType(self, type: JitType) -> None: ...
+    def replaceAllUsesWith(self, other: JitValue) -> None: ...
+    def toIValue(self) -> object: ...
+
+
+class JitUse(Protocol):
+    """A use of a value."""
+
+    user: JitNode
+    offset: int
+
+
+class JitBlock(Protocol):
+    """A block of a node."""
+
+    def owningNode(self) -> JitNode | None: ...
+
+
+class JitNode(Protocol):
+    """A node of a graph."""
+
+    def kind(self) -> str: ...
+    def inputs(self) -> Iterable[JitValue]: ...
+    def outputs(self) -> Iterable[JitValue]: ...
+    def output(self) -> JitValue: ...
+    def blocks(self) -> Iterable[JitBlock]: ...
+    def owningBlock(self) -> JitBlock | None: ...
+    def hasAttribute(self, name: str) -> bool: ...
+    def hasUses(self) -> bool: ...
+    def isAfter(self, other: JitNode) -> bool: ...
+    def sourceRange(self) -> str: ...
+    def schema(self) -> str: ...
+    def pyname(self) -> str: ...
+    def g(self, name: str) -> JitGraph: ...
+    def destroy(self) -> None: ...
+
+
+class JitGraph(Protocol):
+    """A graph."""
+
+    def inputs(self) -> Iterable[JitValue]: ...
+    def nodes(self) -> Iterable[JitNode]: ...
+    def copy(self) -> JitGraph: ...
+    def findAllNodes(self, kind: str) -> list[JitNode]: ...
+    def create(self, kind: str, inputs: list[JitValue], outputs: int) -> JitNode: ...
+    def insertNode(self, node: JitNode) -> JitNode: ...
+    def insertGraph(self, graph: JitGraph, inputs: list[JitValue]) -> list[JitValue]: ...
+    def insert_point_guard(self, node: JitNode) -> contextlib.AbstractContextManager[None]: ...
+
+
+class JitArgument(Protocol):
+    """A parameter of a schema."""
+
+    name: str
+    type: JitType
+    default_value: object
+
+    def has_default_value(self) -> bool: ...
+
+
+class JitSchema(Protocol):
+    """The schema of a method or function."""
+
+    arguments: Sequence[JitArgument]
+
+
+class JitModule(Protocol):
+    """A module or function in TorchScript."""
+
+    @property
+    def inlined_graph(self) -> JitGraph: ...
+    @property
+    def code(self) -> str: ...
+
+
+def is_script(model: object) -> TypeGuard[torch.jit.ScriptModule]:
+    """Whether this is a module or a function in TorchScript. A function has fewer methods."""
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
+
+
+def schema(model: Any) -> JitSchema:
+    """The schema of a function, or of a module's ``forward``."""
+    found: JitSchema = getattr(model, "forward", model).schema
+    return found
+
+
+def ignore_deprecation() -> None:
+    """Ignores the warnings that TorchScript is deprecated."""
+    for kind in (FutureWarning, DeprecationWarning):
+        warnings.filterwarnings("ignore", message=r"`torch\.jit\.", category=kind)

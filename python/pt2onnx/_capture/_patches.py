@@ -1,0 +1,242 @@
+"""Every change that an export makes to torch while it runs, and how it is undone.
+
+``PATCHES`` has a row for each attribute that is replaced. ``applied`` replaces those of one use.
+Torch is shared by all threads, so that callers hold ``LOCK``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import threading
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import torch
+
+#: Held by the thread that captures, or that has changed torch in another way.
+LOCK = threading.RLock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Patch:
+    """An attribute of torch that is replaced.
+
+    ``use`` is the name of its group, ``target`` a module, or a module and a path in it after a
+    colon. An ``attribute`` in brackets is a key of a dict of kernels. ``versions`` are those of
+    torch that have it, ``why`` is the reason.
+    """
+
+    use: str
+    target: str
+    attribute: str
+    versions: str
+    why: str
+
+
+PATCHES = (
+    Patch(
+        "exporting",
+        "torch.onnx._internal.exporter._flags",
+        "_is_onnx_exporting",
+        "2.7-",
+        "torch.onnx.is_in_onnx_export() is true during an export",
+    ),
+    Patch(
+        "exporting",
+        "torch.onnx._globals:GLOBALS",
+        "in_onnx_export",
+        "2.6",
+        "the same",
+    ),
+    Patch(
+        "strict",
+        "torch.jit",
+        "isinstance",
+        "2.6-",
+        "Dynamo does not know torch.jit.isinstance; Python's takes the same classes",
+    ),
+    *(
+        Patch(
+            "capture",
+            f"torch:ops.aten.{name}.input",
+            "[CompositeImplicitAutograd]",
+            "2.6-",
+            "torch decomposes recurrent layers of tensors without memory step by step, which makes "
+            "the number of steps static",
+        )
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    ),
+    *(
+        Patch(
+            "guards",
+            "torch.fx.experimental.sym_node:SymNode",
+            name,
+            "2.6-",
+            "the log of guards needs all questions about sizes",
+        )
+        for name in ("guard_bool", "guard_int", "guard_float")
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "_TORCH_TO_SERIALIZE_DTYPE",
+        "2.6-",
+        "versions before 2.8 lack element types, none has float4",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "canonicalize",
+        "2.6-",
+        "its result is a copy for a comparison, which takes most of the time",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "serialize_torch_artifact",
+        "2.6-",
+        "weights are handed over in memory, without a pickle",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "treespec_dumps",
+        "2.6-",
+        "containers need no registered name",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "_SYM_OPS",
+        "2.6-",
+        "torch's serialiser does not know sums of three and more sizes",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "_dataclass_to_dict",
+        "2.6-",
+        "dicts of all nodes at once are larger than the text",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize",
+        "json",
+        "2.6-",
+        "the text is made node by node",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize:GraphModuleSerializer",
+        "serialize_input",
+        "2.6-",
+        "versions before 2.14 do not know lists of lists of ints",
+    ),
+    Patch(
+        "serialize",
+        "torch._export.serde.serialize:GraphModuleSerializer",
+        "serialize_treespec",
+        "2.8-",
+        "containers need no registered name",
+    ),
+    Patch(
+        "serialize",
+        "torch.fx:GraphModule",
+        "print_readable",
+        "2.6-",
+        "the program is printed for a log that nobody reads",
+    ),
+    Patch(
+        "symbolic",
+        "torch.autograd:Function.__subclasses__()",
+        "forward",
+        "2.6-",
+        "calls of autograd functions with symbolic functions become ops",
+    ),
+)
+
+
+@contextlib.contextmanager
+def applied(use: str, make: Mapping[str, Callable[[Any], object]]) -> Generator[None, None, None]:
+    """Replaces attributes of torch in this context.
+
+    Args:
+        use: The group in ``PATCHES``.
+        make: The new value from the old one, by attribute. Other attributes of the group stay.
+
+    Raises:
+        ImportError, AttributeError: This version of torch has no such attribute.
+    """
+    rows = [patch for patch in PATCHES if patch.use == use and patch.attribute in make]
+    assert {patch.attribute for patch in rows} == make.keys(), "a patch is missing in the table"
+    with contextlib.ExitStack() as stack:
+        for patch in rows:
+            holder = _target(patch.target)
+            function = make[patch.attribute]
+            if patch.attribute.startswith("["):
+                stack.enter_context(_kernel(holder, patch.attribute.strip("[]"), function))
+            else:
+                value = function(getattr(holder, patch.attribute))
+                stack.enter_context(replaced(holder, patch.attribute, value))
+        yield
+
+
+def first_existing(use: str) -> str | None:
+    """The first attribute of a group that this version of torch has."""
+    for patch in PATCHES:
+        with contextlib.suppress(ImportError, AttributeError):
+            if patch.use == use and hasattr(_target(patch.target), patch.attribute):
+                return patch.attribute
+    return None
+
+
+@contextlib.contextmanager
+def replaced(holder: object, attribute: str, value: object) -> Generator[None, None, None]:
+    """Replaces an attribute of a module, a class or an object in this context.
+
+    An attribute that the holder itself does not have, but its class or base, is removed afterwards.
+    """
+    own = attribute in vars(holder)
+    old = vars(holder)[attribute] if own else None
+    setattr(holder, attribute, value)
+    try:
+        yield
+    finally:
+        if own:
+            setattr(holder, attribute, old)
+        else:
+            delattr(holder, attribute)
+
+
+@contextlib.contextmanager
+def _kernel(op: Any, key: str, make: Callable[[Any], object]) -> Generator[None, None, None]:
+    """Replaces the kernel of an op in Python for one dispatch key."""
+    dispatch_key = getattr(torch._C.DispatchKey, key)
+    old = op.py_kernels.get(dispatch_key)
+    op.py_kernels[dispatch_key] = make(op)
+    op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        if old is None:
+            op.py_kernels.pop(dispatch_key, None)
+        else:
+            op.py_kernels[dispatch_key] = old
+        op._dispatch_cache.clear()
+
+
+def _target(path: str) -> Any:
+    module, _, steps = path.partition(":")
+    found: object = importlib.import_module(module)
+    return functools.reduce(getattr, filter(None, steps.split(".")), found)
+
+
+@contextlib.contextmanager
+def exporting() -> Generator[None, None, None]:
+    """Makes ``torch.onnx.is_in_onnx_export()`` true. No other thread captures meanwhile."""
+    attribute = first_existing("exporting")
+    with LOCK, applied("exporting", {attribute: lambda _: True} if attribute else {}):
+        yield

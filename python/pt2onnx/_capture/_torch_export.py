@@ -1,0 +1,393 @@
+"""Captures by torch.export, in the ways that torch.onnx.export tries.
+
+This module uses names of torch that are not public, each with a fallback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from .. import _compare, _errors, _examples, _pytree
+from .._buffers import keeping_buffers
+from .._types import Args, Kwargs, Model
+from . import _buffer_branches, _guards, _patches
+from ._guards import GuardLog
+
+
+@dataclasses.dataclass
+class Captured:
+    """A captured module.
+
+    ``program`` is None if the strategy is one of TorchScript. ``failures`` are the errors of the
+    strategies that were tried before. ``relations`` are assertions of the program about sizes,
+    ``conditions`` others under which it is right, and ``flags`` the weights for whose values only
+    it is right, the last two with the place of each.
+    """
+
+    program: torch.export.ExportedProgram | None
+    strategy: str
+    failures: dict[str, BaseException]
+    relations: list[object] = dataclasses.field(default_factory=list[object])
+    conditions: Mapping[_guards.Expr, str] = dataclasses.field(default_factory=dict[object, str])
+    flags: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A module or function, with the arguments and dynamic shapes to capture it with."""
+
+    model: Model
+    args: Args
+    kwargs: Kwargs
+    shapes: object
+
+
+class SmallSizes(Exception):
+    """The code asks for dimensions whose size is 0 or 1 in the example."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TorchExport:
+    """A strategy: torch.export.export with one value of ``strict``.
+
+    ``name`` is torch.onnx's name of it in reports.
+    """
+
+    name: str
+    strict: bool
+
+    def capture(self, call: Call, failures: dict[str, BaseException], may_fix: bool) -> Captured:
+        """Captures a module. Dimensions that the code asks for become static if that is allowed.
+
+        Args:
+            call: The module.
+            failures: The errors of strategies that were tried before.
+            may_fix: Whether dimensions whose size is 0 or 1 in the example may become static.
+
+        Raises:
+            SmallSizes: They would have to.
+            Exception: The errors of torch.export.
+        """
+        larger = None
+        with _patches.exporting(), _settings(self.strict):
+            with _guards.logged() as log:
+                program = self._export(call, log)
+            asked = log.specialized_by_torch or log.specialized_by_user
+            if asked and not log.inconsistent:
+                larger = self._of_larger(program, call, log.specialized_by_user)
+            program = larger or program
+        if log.inconsistent or (log.specialized_by_user and not larger):
+            if not may_fix:
+                raise SmallSizes(SmallSizes.__doc__)
+            _errors.warn(
+                "The code asks for dimensions whose size is 0 or 1 in the example, so they are "
+                "static: give an example in which they are larger."
+            )
+            fixed = _examples.without_small(call.model, call.args, call.kwargs, call.shapes)
+            with _patches.exporting(), _settings(self.strict), _guards.logged() as log:
+                program = self._export(dataclasses.replace(call, shapes=fixed), log)
+        elif log.specialized_by_torch and not larger:
+            _errors.warn(
+                "The model may be wrong where sizes are larger that are 0 or 1 in the example: "
+                "give an example in which they are larger."
+            )
+        conditions = log.conditions()
+        relations = _drop_assertions(program.graph_module)
+        return Captured(program, self.name, failures, relations, conditions, log.flags)
+
+    def _of_larger(
+        self, program: torch.export.ExportedProgram, call: Call, compare: bool
+    ) -> torch.export.ExportedProgram | None:
+        """The program of an example with larger dimensions in place of those that are 0 or 1.
+
+        Args:
+            program: The program of the example.
+            call: The module.
+            compare: Whether the results must be the same numbers for the example.
+
+        Returns:
+            The program; None if its results have other sizes or numbers, or if there is none.
+        """
+        try:
+            args, kwargs = _examples.enlarge(call.model, call.args, call.kwargs, call.shapes)
+            with _guards.logged() as log:
+                found = self._export(dataclasses.replace(call, args=args, kwargs=kwargs), log)
+            if log.inconsistent or log.specialized_by_torch or log.specialized_by_user:
+                return None
+            if not _examples.same_result_sizes(program, found):
+                return None
+            return None if compare and not _same_numbers(found, call) else found
+        except Exception:
+            # Such as sizes that belong to those of other inputs.
+            return None
+
+    def _export(self, call: Call, log: GuardLog) -> torch.export.ExportedProgram:
+        """One call of torch.export.export, and others with the dynamic shapes that its error
+        suggests. ``log`` is that of the last one."""
+        try:
+            return self._export_once(call, log)
+        except Exception as error:
+            shapes_of_torch = torch.export.dynamic_shapes
+            refine = getattr(shapes_of_torch, "refine_dynamic_shapes_from_suggested_fixes", None)
+            if refine is None or type(error).__name__ != "UserError":
+                raise
+            try:
+                refined = refine(getattr(error, "msg", str(error)), call.shapes)
+            except Exception:
+                raise error from None
+            log.clear()
+            return self._export_once(dataclasses.replace(call, shapes=refined), log)
+
+    def _export_once(self, call: Call, log: GuardLog) -> torch.export.ExportedProgram:
+        """One call of torch.export.export, with answers to questions about values of weights."""
+        options: dict[str, Any] = {}
+        deferred = "prefer_deferred_runtime_asserts_over_guards"
+        if deferred in inspect.signature(torch.export.export).parameters:
+            options[deferred] = True
+        model: Any = call.model
+        shapes: Any = call.shapes
+
+        def export() -> torch.export.ExportedProgram:
+            return torch.export.export(
+                model,
+                call.args,
+                kwargs=call.kwargs,
+                dynamic_shapes=shapes,
+                strict=self.strict,
+                **options,
+            )
+
+        try:
+            return export()
+        except Exception as error:
+            if self.strict or not _buffer_branches.may_help(model, error):
+                raise
+        with _buffer_branches.answered(model) as branches:
+            program = export()
+        branches.check(program)
+        log.flags = branches.asked
+        return program
+
+
+#: The strategies of torch.onnx.export, in order.
+STRATEGIES = (
+    TorchExport("TorchExportNonStrictStrategy", strict=False),
+    TorchExport("TorchExportStrictStrategy", strict=True),
+)
+
+
+def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> Captured:
+    """The program of the first strategy that captures a module.
+
+    Args:
+        call: The module.
+        say: Reports a step.
+        may_fix: Whether dimensions that the code asks for may become static, if their size is 0 or
+            1 in the example.
+
+    Raises:
+        TorchExportError: None does. It has the error of each.
+    """
+    failures: dict[str, BaseException] = {}
+    lines = repr(call.model).split("\n", 1)
+    name = lines[0] + ("[...]" if len(lines) > 1 else "")
+    for strategy in STRATEGIES:
+        export = f"`torch.export.export(..., strict={strategy.strict})`"
+        step = f"Obtain model graph for `{name}` with {export}..."
+        say(step)
+        try:
+            captured = strategy.capture(call, failures, may_fix)
+        except Exception as error:
+            say(f"{step} ❌")
+            failures[strategy.name] = error
+        else:
+            say(f"{step} ✅")
+            return captured
+    raise failed(failures)
+
+
+def failed(failures: dict[str, BaseException]) -> _errors.TorchExportError:
+    """The error if no strategy gives a program."""
+    first = next(iter(failures.values()))
+    listed = "".join(f"\n  {name}: {_errors.brief(error)}" for name, error in failures.items())
+    error = _errors.new_error(
+        _errors.TorchExportError,
+        "torch.export.export cannot capture the model, which is step 1 of 2 of the export:"
+        f"{listed}\n{type(first).__name__}: {first}",
+    )
+    error.failures_by_strategy = failures
+    error.__cause__ = first
+    return error
+
+
+def as_module(model: Any) -> torch.nn.Module:
+    """A module for torch.export and the tracer: the model, or one that calls the function.
+
+    A method ``forward`` is its module, and the result of ``torch.compile`` of a function is the
+    function.
+    """
+    if isinstance(model, torch.nn.Module):
+        return model
+    function = getattr(model, "_torchdynamo_orig_callable", model)
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, torch.nn.Module):
+        return Function(function)
+    hooks = vars(owner)
+    hooked = hooks["_forward_hooks"] or hooks["_forward_pre_hooks"]
+    return owner if function == owner.forward and not hooked else Function(function, owner)
+
+
+class Function(torch.nn.Module):
+    """A function as a module, which has the module that the function is a method of."""
+
+    def __init__(
+        self, function: Callable[..., object], owner: torch.nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.forward = function
+        self.owner = owner
+
+    def _get_name(self) -> str:
+        return getattr(self.forward, "__qualname__", type(self.forward).__name__)
+
+
+#: Ops that only check their arguments while the program runs.
+_ASSERTIONS = (
+    "_assert_async.default",
+    "_assert_async.msg",
+    "_assert_scalar.default",
+    "_assert_tensor_metadata.default",
+    "sym_constrain_range.default",
+    "sym_constrain_range_for_size.default",
+)
+
+
+def _drop_assertions(root: torch.nn.Module) -> list[object]:
+    """Removes assertions from the graphs of a program that we own, as torch.onnx.export does. ONNX
+    has none, and some exclude sizes that the model takes: 0 and 1.
+
+    Returns:
+        Their conditions on sizes, as relations of SymPy.
+    """
+    relations: list[object] = []
+    found = [name.split(".") for name in _ASSERTIONS]
+    aten = torch.ops.aten
+    ops = {getattr(getattr(aten, op, None), overload, None) for op, overload in found} - {None}
+    for module in root.modules():
+        if not isinstance(module, torch.fx.GraphModule):
+            continue
+        nodes = [node for node in module.graph.nodes if node.target in ops]
+        for node in nodes:
+            first = node.args[0]
+            value = first.meta.get("val") if isinstance(first, torch.fx.Node) else None
+            if isinstance(value, torch.SymBool):
+                relations.append(value.node.expr)
+            module.graph.erase_node(node)
+        if nodes:
+            module.recompile()
+    return relations
+
+
+def order_weights(program: torch.export.ExportedProgram, names: Iterable[str]) -> None:
+    """Puts parameters and buffers of a program that we own into the order of a state dict."""
+    order = {name: at for at, name in enumerate(names)}
+    specs = program.graph_signature.input_specs
+    places = [at for at, spec in enumerate(specs) if spec.target in order]
+    ordered = sorted((specs[at] for at in places), key=lambda spec: order[spec.target or ""])
+    for at, spec in zip(places, ordered, strict=True):
+        specs[at] = spec
+    inputs = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    first = next(node for node in program.graph.nodes if node.op != "placeholder")
+    for spec in specs:
+        first.prepend(inputs[spec.arg.name])
+    program.graph_module.recompile()
+
+
+def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
+    """Whether a program computes what the module does."""
+    module = program.module()
+    # Assertions may exclude the sizes of the example.
+    _drop_assertions(module)
+    vars(module)["_forward_pre_hooks"].clear()
+    with torch.no_grad(), keeping_buffers(call.model):
+        results = [
+            _pytree.leaves(run(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs)))
+            for run in (module, call.model)
+        ]
+    return all(
+        _compare.compare("", one, other).ok
+        for one, other in zip(*results, strict=True)
+        if isinstance(other, torch.Tensor)
+    )
+
+
+@contextlib.contextmanager
+def _settings(strict: bool) -> Generator[None, None, None]:
+    """The state of torch that torch.onnx.export captures in."""
+    config = importlib.import_module("torch.fx.experimental._config")
+    with contextlib.ExitStack() as stack:
+        # For tensors without memory, recurrent layers only get the shapes of their results.
+        kernels: dict[str, Callable[[Any], object]] = {"[CompositeImplicitAutograd]": _kernel}
+        stack.enter_context(_patches.applied("capture", kernels))
+        stack.enter_context(_same_transforms())
+        if hasattr(config, "backed_size_oblivious"):
+            # Sizes of 0 and 1 stay dynamic.
+            stack.enter_context(config.patch(backed_size_oblivious=True))
+        if strict:
+            make: dict[str, Callable[[Any], object]] = {"isinstance": lambda _: isinstance}
+            stack.enter_context(_patches.applied("strict", make))
+        yield
+
+
+@contextlib.contextmanager
+def _same_transforms() -> Generator[None, None, None]:
+    """Leaves the transforms of functorch that a failed capture is still in: everything that PyTorch
+    does afterwards would be within them."""
+    try:
+        functorch = importlib.import_module("torch._C._functorch")
+        pop = functorch.pop_dynamic_layer_stack_and_undo_to_depth
+        depth = functorch.get_dynamic_layer_stack_depth
+    except (ImportError, AttributeError):
+        yield
+        return
+    old = depth()
+    try:
+        yield
+    finally:
+        if depth() > old:
+            pop(old)
+
+
+def _kernel(op: object) -> object:
+    return _lstm if op is torch.ops.aten.lstm.input else _recurrent
+
+
+def _recurrent(
+    input: torch.Tensor,
+    hidden: torch.Tensor,
+    params: object,
+    has_biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    size = hidden.shape[-1] * (2 if bidirectional else 1)
+    return input.new_empty((*input.shape[:-1], size)), hidden.new_empty(hidden.shape)
+
+
+def _lstm(
+    input: torch.Tensor, states: list[torch.Tensor], *rest: Any
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    # With projections, the hidden state is smaller than the cell state.
+    output, hidden = _recurrent(input, states[0], *rest)
+    return output, hidden, states[1].new_empty(states[1].shape)

@@ -1,0 +1,298 @@
+"""Captures by torch.jit.trace and torch.jit.script, for modules that torch.export does not
+capture."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch.jit import _trace as torch_trace
+
+from .. import _errors, _examples, _leaves, _shapes, _symbolic
+from .._buffers import keeping_buffers
+from .._leaves import TensorLeaf
+from .._program._origin import Example
+from .._types import Model, is_items
+from . import _jit, _patches, _script
+from ._jit import JitGraph, JitNode
+from ._script import Script
+from ._torch_export import Call, as_module
+
+
+class TraceWarning(Exception):
+    """A trace that holds for its arguments only. The text has the reason."""
+
+
+def trace(call: Call, strict: bool) -> tuple[Script, list[str]]:
+    """The trace of a module or function. Tensors are its inputs, other arguments keep their values.
+
+    Args:
+        call: The module.
+        strict: Whether the module must take other sizes of the dynamic dimensions.
+
+    Returns:
+        The trace, and notes on Python code that read values of tensors.
+
+    Raises:
+        Exception: The errors of PyTorch.
+    """
+    traced, leaves, caught = _traced(call)
+    paths = [leaf.path for leaf in leaves]
+    archive = _script.of_model(traced, (), {}, None).archive
+    own = [dataclasses.replace(leaf, path=leaf.path.replace(".", "_")) for leaf in leaves]
+    notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
+    notes = notes or _notes_at_other_sizes(traced.inlined_graph, call, leaves, strict)
+    script = Script(archive, _positional_names(call), own, paths=paths)
+    return script, list(dict.fromkeys(notes))
+
+
+def graph(call: Call) -> JitGraph:
+    """The graph of a trace, whose last inputs are the tensors of the arguments.
+
+    Raises:
+        Exception: The errors of PyTorch.
+    """
+    found: JitGraph = _traced(dataclasses.replace(call, shapes=None))[0].inlined_graph
+    return found.copy()
+
+
+def script(model: Model, call: Call, strict: bool) -> Script:
+    """The module or function in TorchScript.
+
+    Args:
+        model: What the user gave.
+        call: Its module.
+        strict: Whether the module must take other sizes of the dynamic dimensions.
+
+    Raises:
+        Exception: The errors of PyTorch, also those of running the module.
+    """
+    # A module that fails in Python has no model, even if it can be translated.
+    run(call)
+    if strict:
+        run_at_other_sizes(call)
+    with warnings.catch_warnings():
+        _jit.ignore_deprecation()
+        scripted: object = cast(Any, torch.jit).script(model)
+        return _script.of_model(scripted, call.args, call.kwargs, call.shapes)
+
+
+def run(call: Call) -> None:
+    """Runs the module or function in Python.
+
+    Raises:
+        Exception: Its errors.
+    """
+    with _patches.exporting(), torch.no_grad(), keeping_buffers(call.model):
+        call.model(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
+
+
+def run_at_other_sizes(call: Call) -> None:
+    """Runs the module at other sizes of the dynamic dimensions.
+
+    Raises:
+        TraceWarning: It fails at all of them.
+    """
+    failure: Exception | None = None
+    for example in _at_other_sizes(call, _tensor_leaves(call)):
+        try:
+            return run(dataclasses.replace(call, args=example.args, kwargs=example.kwargs))
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        raise TraceWarning(_fails(failure))
+    return None
+
+
+def _notes_at_other_sizes(
+    graph: JitGraph, call: Call, leaves: Sequence[TensorLeaf], strict: bool
+) -> list[str]:
+    """Notes on how a trace at other sizes of the dynamic dimensions differs: the tracer does not
+    warn of ``range(x.shape[0])``. If ``strict``, also that the module takes no other sizes."""
+    notes: list[str] = []
+    for example in _at_other_sizes(call, leaves):
+        try:
+            other = Call(call.model, example.args, example.kwargs, None)
+            return _differences(graph, _traced(other)[0].inlined_graph)
+        except Exception as error:
+            notes = [_fails(error)] if strict else []
+    return notes
+
+
+def _at_other_sizes(call: Call, leaves: Sequence[TensorLeaf]) -> Iterator[Example]:
+    return _examples.of_leaves(_positional_names(call), call.args, call.kwargs, leaves)
+
+
+def _positional_names(call: Call) -> list[str]:
+    forward = cast(Model, getattr(call.model, "forward", call.model))
+    return _leaves.positional_names(forward, len(call.args))
+
+
+def _tensor_leaves(call: Call) -> list[TensorLeaf]:
+    """The tensors within the arguments, with their dynamic axes."""
+    axes = _shapes.by_argument(call.model, call.args, call.kwargs, call.shapes)
+    return _leaves.tensors(_leaves.by_name(_positional_names(call), call.args, call.kwargs), axes)
+
+
+def _fails(error: Exception) -> str:
+    """The note that a module fails at other sizes."""
+    return f"The module fails at other sizes of the dynamic dimensions ({_errors.brief(error)})"
+
+
+def _differences(one: JitGraph, other: JitGraph) -> list[str]:
+    """A note on the first node in which two traces differ: in the operator, or in a constant."""
+    ours, theirs = list(one.nodes()), list(other.nodes())
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    first = next((at for at, (a, b) in pairs if not _same_node(a, b)), None)
+    if first is None and len(ours) == len(theirs):
+        return []
+    # Not every node has a place.
+    at = min(len(ours), len(theirs)) if first is None else first
+    rest = max(ours, theirs, key=len)[at:]
+    places = (re.search(r"# (\S.*:\d+):\d+", str(node)) for node in rest)
+    place = next((found[1] for found in places if found), rest[0].kind())
+    return [f"The code does something else at other sizes ({place})"]
+
+
+def _same_node(one: JitNode, other: JitNode) -> bool:
+    if _symbolic.function_of(one.kind()) != _symbolic.function_of(other.kind()):
+        return False
+    return one.kind() != "prim::Constant" or _same(
+        one.output().toIValue(), other.output().toIValue()
+    )
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        equal = a.shape == b.shape and a.dtype == b.dtype
+        return equal and bool(((a == b) | (a != a)).all())
+    if type(a) is not type(b):
+        return False
+    return not isinstance(a, (bool, int, float, str)) or a == b or a != a
+
+
+def _traced(call: Call) -> tuple[Any, list[TensorLeaf], list[warnings.WarningMessage]]:
+    """A trace, its inputs, and the warnings of the tracer."""
+    module = as_module(call.model)
+    forward: Callable[..., object] = module.forward
+    args, kwargs = call.args, call.kwargs
+    names = _leaves.positional_names(forward, len(args))
+    leaves = _tensor_leaves(dataclasses.replace(call, model=module))
+    paths = [leaf.path for leaf in leaves]
+    if not paths:
+        raise TypeError("a trace needs a tensor among the arguments")
+
+    def flat(*tensors: torch.Tensor) -> object:
+        values: dict[str, object] = dict(zip(paths, tensors, strict=True))
+        own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
+        results = tuple(_tensors(forward(*own_args, **own_kwargs)))
+        return results if len(results) != 1 else results[0]
+
+    _sign(flat, [path.replace(".", "_") for path in paths])
+    with (
+        _patches.replaced(module, "forward", flat),
+        keeping_buffers(module),
+        _patches.exporting(),
+        warnings.catch_warnings(record=True) as caught,
+        torch.no_grad(),
+    ):
+        warnings.simplefilter("always")
+        # The tracer keeps the tensors, and what is written into them.
+        examples = tuple(leaf.value.detach().clone() for leaf in leaves)
+        tracer = cast(Any, torch.jit).trace
+        traced: Any = tracer(module, examples, check_trace=False, strict=False)
+    _inline_functions(traced)
+    return traced, leaves, caught
+
+
+def _inline_functions(traced: Any) -> None:
+    """Replaces calls of autograd functions in a trace by the nodes of their ``forward``: a trace
+    that calls Python cannot be saved. Where symbolic functions are used, calls of those that have
+    one are ops, and not among these."""
+    for module in traced.modules():
+        for name in module._c._method_names():
+            graph: JitGraph = module._c._get_method(name).graph
+            while call := _function_call(graph):
+                _inline(graph, call)
+
+
+def _function_call(graph: JitGraph) -> JitNode | None:
+    """A call of an autograd function, if there is one."""
+    calls = graph.findAllNodes("prim::PythonOp")
+    return next((node for node in calls if node.hasAttribute("Subgraph")), None)
+
+
+def _inline(graph: JitGraph, call: JitNode) -> None:
+    """Replaces a call by the nodes of ``forward``."""
+    for node in reversed(_left_behind(graph, call)):
+        if node.hasUses():
+            raise RuntimeError(
+                f"the autograd function {call.pyname()} writes into a tensor that it does not "
+                "return"
+            )
+        node.destroy()
+    with graph.insert_point_guard(call):
+        results = graph.insertGraph(call.g("Subgraph"), list(call.inputs()))
+        if len(results) > 1:
+            node = graph.create("prim::TupleConstruct", results, 1)
+            results = [graph.insertNode(node).output()]
+    results[0].setType(call.output().type())
+    call.output().replaceAllUsesWith(results[0])
+    call.destroy()
+
+
+def _left_behind(graph: JitGraph, call: JitNode) -> list[JitNode]:
+    """The nodes behind a call that are those of its ``forward`` a second time: the tracer leaves
+    writes and calls there, and what they need."""
+    inner = iter([(node.kind(), node.sourceRange()) for node in call.g("Subgraph").nodes()])
+    behind = [node for node in graph.nodes() if node.isAfter(call)]
+    if behind and behind[0].kind() == "prim::TupleUnpack":
+        behind = behind[1:]
+    same = list(itertools.takewhile(lambda n: (n.kind(), n.sourceRange()) in inner, behind))
+    # Constants have no place in the code, so that the next ones may look the same.
+    while same and not ("!)" in same[-1].schema() or same[-1].kind() == "prim::PythonOp"):
+        same.pop()
+    return same
+
+
+def _sign(function: Callable[..., object], names: Sequence[str]) -> None:
+    """Gives a function of ``*args`` parameters with names, which the trace takes over."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    vars(function)["__signature__"] = signature
+
+
+def _tensors(result: object) -> Iterator[torch.Tensor]:
+    """The tensors and numbers within a result, in order.
+
+    Raises:
+        TypeError: It holds other values.
+    """
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, (bool, int, float)):
+        yield torch.tensor(result)
+    elif isinstance(result, Mapping):
+        for value in cast(Mapping[object, object], result).values():
+            yield from _tensors(value)
+    elif is_items(result):
+        for value in result:
+            yield from _tensors(value)
+    elif dataclasses.is_dataclass(result):
+        for field in dataclasses.fields(result):
+            yield from _tensors(getattr(result, field.name))
+    elif result is not None:
+        raise TypeError(f"a result of type {type(result).__name__} holds no tensors that are known")
+
+
+def _note(warning: warnings.WarningMessage) -> str:
+    """A warning of the tracer with its place, without its advice."""
+    text = str(warning.message).split(". ")[0].strip()
+    return f"{text} ({warning.filename}:{warning.lineno})"

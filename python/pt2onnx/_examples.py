@@ -1,0 +1,211 @@
+"""Arguments of other sizes: for dynamic dimensions whose size is 0 or 1 in the example, and for a
+second comparison.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, cast
+
+import torch
+
+from . import _leaves, _pytree, _shapes
+from ._leaves import TensorLeaf
+from ._program._origin import Example, NoExample
+from ._types import Args, Kwargs, Model
+
+sympy = importlib.import_module("sympy")
+
+#: Sizes of a traced value: ints and ``torch.SymInt``.
+_Sizes = Sequence[Any]
+
+#: The size that dimensions get instead of 0 and 1.
+LARGER = 5
+
+#: The new sizes that are tried in turn: sizes may have to be even, or multiples of the old ones.
+_GROWTHS: tuple[Callable[[int], int], ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
+
+
+def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """The tensor with another size of a dimension: rows are repeated, or zeros if there are
+    none."""
+    count = tensor.shape[axis]
+    if not count:
+        return tensor.new_zeros((*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]))
+    return tensor.index_select(axis, torch.arange(size, device=tensor.device) % count)
+
+
+def enlarge(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> tuple[Args, Kwargs]:
+    """The arguments with larger dynamic dimensions in place of those that are 0 or 1."""
+    made: dict[int, torch.Tensor] = {}
+
+    def grow(leaf: object, axes: object) -> object:
+        if isinstance(leaf, torch.Tensor) and axes:
+            grown = leaf
+            for axis, size in _dynamic(leaf, axes):
+                if leaf.shape[axis] < 2:
+                    largest = getattr(size, "max", None) or LARGER
+                    grown = resize(grown, axis % leaf.ndim, min(largest, LARGER))
+            made[id(leaf)] = grown
+        return None
+
+    _shapes.map_axes(grow, model, args, kwargs, shapes)
+    grown = _pytree.transform(lambda leaf: made.get(id(leaf), leaf), (args, kwargs))
+    return cast(tuple[Args, Kwargs], grown)
+
+
+def _dynamic(leaf: torch.Tensor, axes: object) -> Iterator[tuple[int, object]]:
+    for axis, size in _shapes.axis_sizes(axes):
+        if size is not None and not isinstance(size, int) and "STATIC" not in str(size):
+            yield cast(int, axis), size
+
+
+def without_small(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> object:
+    """Dynamic shapes without dimensions that are 0 or 1 in the example."""
+
+    def static(leaf: object, axes: object) -> object:
+        if not isinstance(leaf, torch.Tensor) or not axes:
+            return axes
+        pairs = cast(Iterator[tuple[int, object]], _shapes.axis_sizes(axes))
+        return {axis: size for axis, size in pairs if leaf.shape[axis] > 1 and size is not None}
+
+    return _shapes.map_axes(static, model, args, kwargs, shapes)
+
+
+def same_result_sizes(
+    one: torch.export.ExportedProgram, other: torch.export.ExportedProgram
+) -> bool:
+    """Whether the results of ``other`` have the sizes of those of ``one``, at the example of
+    ``one``."""
+    sizes: dict[object, int] = {}
+    for given, shape in zip(_value_shapes(one, True), _value_shapes(other, True), strict=False):
+        for a, b in zip(_hints(given), shape, strict=False):
+            if not isinstance(b, int):
+                sizes[b.node.expr] = a
+    results = [
+        [b if isinstance(b, int) else b.node.expr.xreplace(sizes) for b in shape]
+        for shape in _value_shapes(other, False)
+    ]
+    return [_hints(shape) for shape in _value_shapes(one, False)] == results
+
+
+def _value_shapes(program: torch.export.ExportedProgram, inputs: bool) -> list[_Sizes]:
+    output = next(node for node in reversed(program.graph.nodes) if node.op == "output")
+    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    nodes = placeholders if inputs else output.all_input_nodes
+    values = [node.meta.get("val") for node in nodes]
+    return [value.shape for value in values if hasattr(value, "shape")]
+
+
+def _hints(shape: _Sizes) -> list[int]:
+    return [size if isinstance(size, int) else int(size.node.hint) for size in shape]
+
+
+def of_leaves(
+    names: Sequence[str],
+    args: Args,
+    kwargs: Kwargs,
+    leaves: Sequence[TensorLeaf],
+    fixed: Collection[str] = (),
+) -> Iterator[Example]:
+    """Arguments with larger dynamic dimensions: by one, and twice as large.
+
+    Args:
+        names: The names of the positional arguments.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        leaves: The tensors within the arguments.
+        fixed: Names of dimensions that keep their size.
+    """
+    for growth in _GROWTHS:
+        sizes = _shapes.SizeNames(fixed)
+        grown: dict[str, object] = {}
+        dims: dict[str, int] = {}
+        for leaf in leaves:
+            tensor = leaf.value
+            for axis, (name, count) in enumerate(zip(sizes.of(leaf), tensor.shape, strict=True)):
+                if not name.isdigit():
+                    dims[name.split(">")[0]] = growth(count)
+                    tensor = resize(tensor, axis, growth(count))
+            grown[leaf.path] = tensor
+        if dims:
+            text = ", ".join(f"{name}={size}" for name, size in dims.items())
+            yield Example(*_leaves.rebuild_call(names, args, kwargs, grown), text)
+
+
+def of_program(
+    program: torch.export.ExportedProgram, relations: Sequence[object], args: Args, kwargs: Kwargs
+) -> Example:
+    """Arguments with each dynamic dimension larger by one where its range allows that, and by more
+    where the program needs it.
+
+    Args:
+        program: The program.
+        relations: Its assertions about sizes, as relations of SymPy.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+
+    Raises:
+        NoExample: There are none.
+    """
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    ranges = _pytree.range_constraints(program)
+    leaves, tree = _pytree.flatten((args, kwargs))
+    inputs = _shapes.inputs(program)
+    if len(inputs) != len(leaves):
+        raise NoExample(f"the program has {len(inputs)} inputs, but {len(leaves)} are given")
+    dims: list[list[object]] = []
+    sizes: dict[object, int] = {}
+    given: dict[object, int] = {}
+    for name, leaf in zip(inputs, leaves, strict=True):
+        value = nodes[name].meta.get("val") if name in nodes else None
+        dims.append([])
+        if not isinstance(leaf, torch.Tensor) or value is None:
+            continue
+        for axis, size in enumerate(value.shape):
+            expr = size if isinstance(size, int) else size.node.expr
+            dims[-1].append(expr)
+            if not isinstance(expr, int) and expr.is_Symbol and expr not in sizes:
+                limits = ranges.get(expr)
+                larger = leaf.shape[axis] + 1
+                fits = limits is None or limits.upper >= larger
+                sizes[expr] = larger if fits else leaf.shape[axis]
+                given[expr] = leaf.shape[axis]
+    if sizes == given:
+        raise NoExample("the program takes no larger ones")
+    if not _satisfy(sizes, relations):
+        raise NoExample("none were found at which all checks of the program hold")
+    made = [_with_sizes(leaf, expected, sizes) for leaf, expected in zip(leaves, dims, strict=True)]
+    grown = cast(tuple[Args, Kwargs], _pytree.unflatten(made, tree))
+    return Example(*grown, ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()))
+
+
+def _with_sizes(leaf: object, dims: Sequence[object], sizes: dict[object, int]) -> object:
+    """An argument with other sizes: its dimensions are ints and expressions of SymPy."""
+    for axis, size in enumerate(dims):
+        if isinstance(leaf, torch.Tensor) and not isinstance(size, int):
+            known = sympy.sympify(size).subs(sizes)
+            if not known.is_Integer:
+                raise NoExample(f"{list(dims)} does not follow from those of other inputs")
+            leaf = resize(leaf, axis, int(known))
+    return leaf
+
+
+def _satisfy(sizes: dict[object, int], relations: Sequence[object]) -> bool:
+    """Enlarges sizes until the relations of the program hold. False if they still do not after some
+    steps."""
+    exprs = [sympy.sympify(relation) for relation in relations]
+    for _ in range(2 * len(sizes) + 2):
+        broken = next((r for r in exprs if r.subs(sizes) == sympy.false), None)
+        if broken is None:
+            return True
+        if not hasattr(broken, "lhs"):
+            return False
+        gap = (broken.rhs - broken.lhs).subs(sizes)
+        symbols = (broken.lhs if gap > 0 else broken.rhs).free_symbols
+        smaller = [symbol for symbol in symbols if symbol in sizes]
+        if not smaller or not gap.is_Integer:
+            return False
+        sizes[min(smaller, key=str)] += max(abs(int(gap)), 1)
+    return False

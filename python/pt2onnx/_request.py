@@ -1,0 +1,79 @@
+"""An export as the user requests it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+#: The parameters that torch 1.12 took by position after ``f``.
+_POSITIONAL = (
+    "export_params",
+    "verbose",
+    "training",
+    "input_names",
+    "output_names",
+    "operator_export_type",
+    "opset_version",
+    "do_constant_folding",
+    "dynamic_axes",
+    "keep_initializers_as_inputs",
+    "custom_opsets",
+    "export_modules_as_functions",
+)
+
+
+@dataclasses.dataclass
+class ExportRequest:
+    """The arguments of ``export``, which documents them."""
+
+    model: Any
+    args: Any
+    f: str | os.PathLike[str] | io.BytesIO | None
+    kwargs: Mapping[str, object] | None
+    verbose: bool | None
+    input_names: Sequence[str] | str | None
+    output_names: Sequence[str] | str | None
+    opset_version: int | None
+    dynamo: bool
+    external_data: bool | None
+    dynamic_shapes: object
+    custom_translation_table: Mapping[object, Callable[..., Any]] | None
+    report: bool
+    optimize: bool
+    verify: bool
+    profile: bool
+    dump_exported_program: bool
+    artifacts_dir: str | os.PathLike[str]
+    export_params: bool
+    keep_initializers_as_inputs: bool
+    dynamic_axes: Mapping[str, object] | None
+    #: A ``torch.onnx.TrainingMode``, or the option ``training``.
+    training: object
+    #: A ``torch.onnx.OperatorExportTypes``.
+    operator_export_type: object
+    custom_opsets: Mapping[str, int] | None
+    export_modules_as_functions: bool | Collection[type[torch.nn.Module]]
+    fallback: bool
+    options: Mapping[str, object]
+
+    def with_positional(self, values: Sequence[object]) -> ExportRequest:
+        """The request with arguments by position as in torch 1.12.
+
+        Args:
+            values: The arguments after ``f``.
+
+        Raises:
+            TypeError: There are too many.
+        """
+        if len(values) > len(_POSITIONAL):
+            raise TypeError(f"export() takes at most {3 + len(_POSITIONAL)} positional arguments")
+        given: dict[str, Any] = dict(zip(_POSITIONAL, values, strict=False))
+        # It has no effect.
+        given.pop("do_constant_folding", None)
+        return dataclasses.replace(self, **given)
