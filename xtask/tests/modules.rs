@@ -1,5 +1,5 @@
-//! No crate has a circle of files that use each other's items. The files of pt2onnx-lowering and
-//! pt2onnx-aten are in layers.
+//! Neither a crate nor the Python package has a circle of files that use each other's items. The
+//! files of pt2onnx-lowering and pt2onnx-aten are in layers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod sources;
@@ -45,6 +45,15 @@ fn no_circles() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn no_circles_in_python() {
+    let graph = Graph::of_python(&workspace().join("python/pt2onnx")).unwrap();
+    assert!(graph.edges.len() > 100, "the modules are not found");
+    let circles = graph.circles();
+    let found: String = circles.iter().map(ToString::to_string).collect();
+    assert!(found.is_empty(), "{found}");
 }
 
 /// The edges between files of a crate for which `allowed` is false.
@@ -197,4 +206,64 @@ fn circles_are_found() {
     let [circle] = &graph.circles()[..] else { panic!("one circle") };
     assert_eq!(circle.files(), ["a.rs", "b.rs", "c.rs"].map(Path::new).into());
     assert!(circle.to_string().contains("  c.rs -> a.rs: 2 crate::A (1)\n"), "{circle}");
+}
+
+/// The edges from `a.py` of a package `p` with `b.py`, `c/__init__.py` and `c/d.py`.
+fn imported_by_a(source: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("p");
+    fs::create_dir_all(package.join("c")).unwrap();
+    let c = "from .d import D\nfrom ..b import B\n";
+    for (path, text) in
+        [("__init__.py", ""), ("a.py", source), ("b.py", ""), ("c/__init__.py", c), ("c/d.py", "")]
+    {
+        fs::write(package.join(path), text).unwrap();
+    }
+    let graph = Graph::of_python(&package).unwrap();
+    assert!(graph.edges.contains_key(&("c/__init__.py".into(), "c/d.py".into())));
+    assert!(graph.edges.contains_key(&("c/__init__.py".into(), "b.py".into())));
+    let from_a = graph.edges.keys().filter(|(from, _)| from == Path::new("a.py"));
+    from_a.map(|(_, to)| to.display().to_string()).collect()
+}
+
+#[test]
+fn imports_lead_to_files() {
+    let cases: &[(&str, &[&str])] = &[
+        ("from . import b", &["b.py"]),
+        ("from .b import B as C", &["b.py"]),
+        ("from .c import D", &["c/__init__.py"]),
+        ("from .c import d", &["c/d.py"]),
+        ("from .c.d import D", &["c/d.py"]),
+        ("from . import (\n    b,\n    c,\n)", &["b.py", "c/__init__.py"]),
+        ("from . import __version__", &["__init__.py"]),
+        ("import p.b as b, sys", &["b.py"]),
+        ("from p.c import d", &["c/d.py"]),
+        ("def a():\n    from . import b\n", &["b.py"]),
+        ("if TYPE_CHECKING:\n    from . import b\n\n    from .c import d\n", &[]),
+        ("if TYPE_CHECKING:\n    import sys\nfrom . import b", &["b.py"]),
+        ("\"\"\"\nfrom . import b\n\"\"\"\nx = 'from . import b'  # from . import b", &[]),
+        ("import b\nfrom b import a\nfrom other import c", &[]),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(imported_by_a(source), *expected, "{source}");
+    }
+}
+
+#[test]
+fn circles_of_imports_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("p");
+    fs::create_dir_all(&package).unwrap();
+    for (path, source) in [
+        ("a.py", "from .b import B\n"),
+        ("b.py", "from . import c\n"),
+        ("c.py", "def late():\n    from .a import A\n    return A\n"),
+        ("d.py", "from . import a\n"),
+    ] {
+        fs::write(package.join(path), source).unwrap();
+    }
+    let graph = Graph::of_python(&package).unwrap();
+    let [circle] = &graph.circles()[..] else { panic!("one circle") };
+    assert_eq!(circle.files(), ["a.py", "b.py", "c.py"].map(Path::new).into());
+    assert!(circle.to_string().contains("  c.py -> a.py: 2 a.A (1)\n"), "{circle}");
 }

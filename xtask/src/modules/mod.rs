@@ -1,5 +1,5 @@
 //! The graph of the files of a crate, with an edge if a file uses an item of another, and its
-//! circles.
+//! circles; and that of the files of a Python package, with an edge for an import.
 //!
 //! None of the files of a circle can be understood without the others. `cargo xtask circles` prints
 //! them.
@@ -8,14 +8,16 @@
 //! of macro calls are resolved. Method calls, derives and doc links are not. Test code is ignored.
 
 mod names;
+mod python;
 mod references;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 
@@ -56,6 +58,34 @@ impl Graph {
             for reference in found {
                 let edge = (name(reference.from), name(reference.to));
                 graph.edges.entry(edge).or_default().insert((reference.line, reference.path));
+            }
+        }
+        Ok(graph)
+    }
+
+    /// Parses the Python package in `folder`, whose name is the package's.
+    ///
+    /// # Errors
+    /// A source file cannot be read.
+    pub fn of_python(folder: &Path) -> Result<Graph> {
+        let package = folder.file_name().and_then(|name| name.to_str());
+        let package = package.context("the folder of a package has no name")?;
+        let mut graph = Graph::default();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in fs::read_dir(next)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "py") {
+                    let name = path.strip_prefix(folder).unwrap_or(&path).to_owned();
+                    let source = fs::read_to_string(&path)?;
+                    let exists = |file: &Path| folder.join(file).is_file();
+                    for import in python::imports(package, &name, &source, exists) {
+                        let edge = (name.clone(), import.file);
+                        graph.edges.entry(edge).or_default().insert((import.line, import.path));
+                    }
+                }
             }
         }
         Ok(graph)
