@@ -32,12 +32,12 @@ def to_json(options: Mapping[str, object]) -> str:
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
-    if samples := given.get("calibration_data"):
+    if samples := given.get("calibration-data"):
         from . import _ort_library
 
         _ort_library.load("calibration_data")
         if isinstance(samples, (str, bytes, os.PathLike)):
-            given["calibration_data"] = [samples]
+            given["calibration-data"] = [samples]
     return json.dumps(given, default=_plain)
 
 
