@@ -151,8 +151,7 @@ def _accepted(function: object, kwargs: Mapping[str, object]) -> Mapping[str, ob
 
 
 def _overload(functions: Sequence[Function], args: Sequence[object]) -> Function:
-    """Of several functions, the first whose annotations allow the element types of the
-    arguments."""
+    """The first function whose annotations allow the element types of the arguments."""
     if len(functions) == 1:
         return functions[0]
     return next((f for f in functions if _allows(f, args)), functions[0])

@@ -24,7 +24,7 @@ def inputs(batch: int = 3) -> list[np.ndarray]:
 
 
 def run(path: object, given: list[np.ndarray], **weights: np.ndarray) -> list[np.ndarray]:
-    """What ONNX Runtime gives for a file."""
+    """The outputs of ONNX Runtime for a file."""
     import onnxruntime as ort
 
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -114,7 +114,7 @@ class Attributes(support.Test):
         self.assertEqual(made.opset_version, 20)
         self.assertEqualNumbers(made(*given), expected)
         onnx.checker.check_model(made.model_proto, full_check=True)
-        # What is changed in it, is changed in what is saved, run and shown.
+        # Changes of it are saved, run and shown.
         model.graph.outputs[0].name = "y"
         bias = model.graph.initializers["fc3.bias"]
         import onnx_ir

@@ -14,7 +14,6 @@ const LEFT: &[(&str, usize)] = &[
     ("crates/pt2onnx-schemas", 3),
     ("crates/pt2onnx-torchscript", 208),
     ("docs", 100),
-    ("python", 120),
 ];
 
 #[test]

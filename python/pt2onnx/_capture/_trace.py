@@ -67,7 +67,7 @@ def script(model: Model, call: Call, strict: bool) -> Script:
     """The module or function in TorchScript.
 
     Args:
-        model: What the user gave.
+        model: The model that the user gave.
         call: Its module.
         strict: Whether the module must take other sizes of the dynamic dimensions.
 

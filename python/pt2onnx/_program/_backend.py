@@ -30,7 +30,7 @@ class Saving:
 
 
 class Backend(Protocol):
-    """What ``ONNXProgram`` asks of the model that it holds."""
+    """The interface of ``ONNXProgram`` to the model that it holds."""
 
     @property
     def input_names(self) -> list[str]:

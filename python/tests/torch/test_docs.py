@@ -24,7 +24,7 @@ def test_the_examples_run(page, tmp_path, monkeypatch):
     names = {"__name__": "docs"}
     text = (DOCS / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
-        # That part of transformers asks for PyTorch 2.11.
+        # The exporter of transformers needs PyTorch 2.11.
         if "DynamoExporter" in block and TORCH < (2, 11):
             continue
         exec(compile(block, f"docs/{page}", "exec"), names)

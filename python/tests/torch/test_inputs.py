@@ -569,7 +569,7 @@ def test_dynamic_axes_of_keywords(kind: Any, dynamo: bool, names: Any) -> None:
     "shapes", [{"x": {0: "n"}, "bias": {0: "n"}}, {"x": {0: "n"}, "others": {"bias": {0: "n"}}}]
 )
 def test_dynamic_shapes_of_keywords(shapes: Any) -> None:
-    """What ``**others`` holds has dynamic shapes by its own names as well."""
+    """Items of ``**others`` have dynamic shapes by their own names as well."""
     model, x = Keywords().eval(), torch.randn(2, 3)
     program = check(
         model,
@@ -779,7 +779,7 @@ def test_modules_in_threads() -> None:
 
 
 def test_compiled_module() -> None:
-    """What ``torch.compile`` makes of a module is exported as the module: parameters and weights
+    """The result of ``torch.compile`` of a module is exported as the module: parameters and weights
     have their own names."""
     net, x = Net().eval(), torch.randn(2, 4)
     for options in (

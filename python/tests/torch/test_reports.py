@@ -22,7 +22,7 @@ class Net(torch.nn.Module):
 
 class Uncapturable(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        # What torch.jit.script does not take, and a trace only for one value.
+        # torch.jit.script does not take this, and a trace only for one value.
         if max([float(x.sum())], key=lambda total: total) > 0:
             return x + 1
         return x - 1
@@ -220,8 +220,8 @@ class Transformed(torch.nn.Module):
 
 
 def test_errors_are_of_this_package() -> None:
-    """What PyTorch raises when it gives a program away is the cause of an error of this package;
-    its own state is as before."""
+    """The error of PyTorch's serialiser is the cause of an error of this package; PyTorch's own
+    state is as before."""
     with pytest.raises(
         pt2onnx.OnnxExporterError,
         match=r"cannot be translated|cannot capture|no values of constants",
