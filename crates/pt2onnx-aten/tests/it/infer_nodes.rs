@@ -224,3 +224,38 @@ fn real_results_of_complex_matrices() {
     distances: float32[((s0**2 - s0)//2)]
     ");
 }
+
+/// Rows without a meta function get their types from the lowering, also where the last size is 2,
+/// as that of real/imaginary pairs.
+#[test]
+fn results_of_complex_tensors_whose_last_size_is_2() {
+    let program = "graph(x: c64[s0, 2], i: i64[2], m: b8[2]) {
+        re: f32[s0, 2] = aten.real.default(x)
+        im: f32[s0, 2] = aten.imag.default(x)
+        same: c64[s0, 2] = aten.detach.default(x)
+        back: c64[s0, 2] = aten.alias.default(x)
+        turned: c64[2, s0] = aten.transpose.int(x, 0, 1)
+        swapped: c64[2, s0] = aten.permute.default(x, [1, 0])
+        wide: c64[s0, 2, 1] = aten.unsqueeze.default(x, 2)
+        row: c64[2] = aten.select.int(x, 0, 1)
+        flipped: c64[s0, 2] = aten.flip.default(x, [0])
+        lower: c64[s0, 2] = aten.tril.default(x)
+        masked: c64[s0, 2] = aten.masked_fill.Scalar(x, m, 0)
+        chosen: c64[s0, 2] = aten.where.self(m, x, x)
+        return (re, im, same, back, turned, swapped, wide, row, flipped, lower, masked, chosen)
+    }";
+    insta::assert_snapshot!(told(program), @"
+    re: float32[s0, 2]
+    im: float32[s0, 2]
+    same: complex64[s0, 2]
+    back: complex64[s0, 2]
+    turned: complex64[2, s0]
+    swapped: complex64[2, s0]
+    wide: complex64[s0, 2, 1]
+    row: complex64[2]
+    flipped: complex64[s0, 2]
+    lower: complex64[s0, 2]
+    masked: complex64[s0, 2]
+    chosen: complex64[s0, 2]
+    ");
+}
