@@ -20,6 +20,7 @@ import json
 import pathlib
 import tarfile
 
+import bodies
 import custom
 import interface
 import loops
@@ -164,6 +165,7 @@ def make(folder, names):
 
     custom.register(case)
     interface.register(case)
+    bodies.register(case)
     loops.register(case)
     modules.register(case)
     neural.register(case)
@@ -179,7 +181,8 @@ def save(folder, name, module, args, dynamic_shapes, other):
     import torch
     from safetensors.torch import save_file
 
-    program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
+    with torch.set_grad_enabled(not getattr(module, "no_grad", False)):
+        program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes, strict=False)
     target = pathlib.Path(folder) / name
     target.mkdir(parents=True, exist_ok=True)
     torch.export.save(program, target / "model.pt2")

@@ -274,10 +274,9 @@ pub enum PassProblem {
     )]
     Overlap { view: Name },
     #[error(
-        "writes into `{name}`, an argument of the body that it is in. A body can only write into its own tensors. \
-         Use the out-of-place operation and return the result"
+        "writes into `{name}`, an argument of its body, but {why}. Use the out-of-place operation and return the result"
     )]
-    WriteToOperand { name: Name },
+    WriteToOperand { name: Name, why: &'static str },
     #[error("makes its tensor larger, and the new elements are undefined")]
     Grows,
     #[error(

@@ -1,5 +1,5 @@
 //! Programs in text before and after functionalisation, or `error: ..`:
-//! `tests/data/functionalise.txt`.
+//! `tests/data/functionalise.txt`, and with writes in bodies `tests/data/bodies.txt`.
 
 #[path = "common/cases.rs"]
 mod cases;
@@ -22,4 +22,9 @@ fn after(before: &str) -> String {
 #[test]
 fn programs_become_functional() {
     cases::compare("functionalise.txt", after);
+}
+
+#[test]
+fn writes_in_bodies_become_results() {
+    cases::compare("bodies.txt", after);
 }

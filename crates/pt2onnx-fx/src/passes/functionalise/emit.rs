@@ -60,12 +60,7 @@ impl<'a> Emitter<'a> {
         from: &Arc<NodeMeta>,
     ) -> Vec<Name> {
         let several = results.len() > 1;
-        let result = |meta: TensorMeta| {
-            let result = self.taken.unique(&name.into());
-            self.graph.values_mut().insert(result.clone(), meta.into());
-            result
-        };
-        let results: Vec<Name> = results.into_iter().map(result).collect();
+        let results: Vec<Name> = results.into_iter().map(|meta| self.value(name, meta)).collect();
         let node_name = match results.as_slice() {
             [only] => only.clone(),
             _ => self.taken.unique(&name.into()),
@@ -114,7 +109,18 @@ impl<'a> Emitter<'a> {
         like: &Name,
         from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
-        let mut meta = self.meta(like)?;
+        let meta = self.meta(like)?;
+        self.view_of(view, base, meta, from)?.ok_or_else(|| unknown(base, like))
+    }
+
+    /// Takes a view of `base`, of this type. `None` if the view is not known.
+    pub(super) fn view_of(
+        &mut self,
+        view: &View,
+        base: &Name,
+        mut meta: TensorMeta,
+        from: &Arc<NodeMeta>,
+    ) -> Result<Option<Name>, PassProblem> {
         // The base may be the indices of its elements.
         if view.is_of_elements() {
             meta.dtype = self.meta(base)?.dtype;
@@ -155,9 +161,9 @@ impl<'a> Emitter<'a> {
             View::AsComplex => self.op(("view_as_complex", "default"), [x], meta, from),
             View::Conj => self.op(("_conj", "default"), [x], meta, from),
             View::Neg => self.op(("neg", "default"), [x], meta, from),
-            View::Unknown => return Err(unknown(base, like)),
+            View::Unknown => return Ok(None),
         };
-        Ok(name)
+        Ok(Some(name))
     }
 
     /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the
@@ -291,6 +297,13 @@ impl<'a> Emitter<'a> {
     pub(super) fn overlaps(&self, view: &View, base: &Name, shown: &Name) -> bool {
         let metas = self.graph.tensor(base).zip(self.graph.tensor(shown));
         metas.is_some_and(|(base, shown)| view.overlaps(base, shown, self.known))
+    }
+
+    /// A new value of this type.
+    pub(super) fn value(&mut self, hint: &str, meta: TensorMeta) -> Name {
+        let name = self.taken.unique(&hint.into());
+        self.graph.values_mut().insert(name.clone(), meta.into());
+        name
     }
 
     /// The type, sizes and layout of a tensor.

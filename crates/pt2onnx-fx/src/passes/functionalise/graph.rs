@@ -1,115 +1,137 @@
 //! Walks the nodes of a graph, and lists the inputs that it writes into.
 
 use super::{
+    effects::{Effects, MutatedInput, Tie, Ties, returned},
     emit::Emitter,
     memory::{Id, Memory, Writer},
     pass::{self, Pass},
     rules,
-    tied::Tied,
     variants::{self, Write},
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{Argument, Graph, Name, Node, OpName},
+    graph::{Argument, Graph, Name, Node, NodeMeta, OpName},
     passes::problem::problem,
     views::{self, Shared, View},
 };
 use pt2onnx_symbolic::Constraints;
-use std::sync::Arc;
+use std::{mem::take, sync::Arc};
 
-/// An input that was written into.
-pub(super) struct Final {
-    /// Its position.
-    pub(super) input: usize,
-    pub(super) value: Name,
-    pub(super) node: Name,
-    pub(super) source: Option<String>,
-}
-
-/// Functionalises one graph. Returns the inputs that it writes into.
+/// Functionalises the graph of a program, of which some inputs share memory. Returns the inputs
+/// that it writes into.
 pub(super) fn functionalise(
     graph: &mut Graph,
     known: &Constraints,
-    tied: &Tied,
-) -> Result<Vec<Final>> {
-    functionalise_bodies(graph, known)?;
-    if graph.nodes.iter().all(|n| variants::write(n) == Write::None) {
+    tied: Vec<Shared>,
+) -> Result<Vec<MutatedInput>> {
+    if !writes(graph) {
         return Ok(Vec::new());
     }
     let mut memory = Memory::default();
-    for shared in &tied.0 {
-        memory.share(Shared {
-            result: shared.result.clone(),
-            of: shared.of.clone(),
-            view: shared.view.clone(),
-        });
+    for shared in tied {
+        memory.share(shared);
     }
-    let inputs = graph.inputs.iter().map(Argument::name);
-    let inputs: Vec<(Option<Name>, Id)> =
-        inputs.map(|name| (name.cloned(), name.map_or(0, |name| memory.tensor(name)))).collect();
-    let nodes = std::mem::take(&mut graph.nodes);
-    let mut pass = Pass {
-        inputs: inputs.iter().map(|(_, id)| *id).collect(),
-        memory,
-        emit: Emitter::new(graph, known),
+    let nodes = take(&mut graph.nodes);
+    let mut mutated = walk(nodes, memory, Emitter::new(graph, known))?.mutated;
+    mutated.retain(|m| m.is_written);
+    Ok(mutated)
+}
+
+/// Whether a node of the graph or of a body writes.
+pub(super) fn writes(graph: &Graph) -> bool {
+    let writes_node = |n: &Arc<Node>| variants::write(n) != Write::None || n.bodies().any(writes);
+    graph.nodes.iter().any(writes_node)
+}
+
+/// Functionalises a body, of which some inputs share memory.
+pub(super) fn functionalise_body(
+    graph: &mut Graph,
+    known: &Constraints,
+    ties: &Ties,
+) -> Result<Effects> {
+    let inputs: Vec<Name> =
+        graph.inputs.iter().map(|input| input.name().cloned().unwrap_or_default()).collect();
+    let nodes = take(&mut graph.nodes);
+    let (mut memory, mut emit) = (Memory::default(), Emitter::new(graph, known));
+    for tie in &ties.views {
+        if let (Some(input), Some(base)) = (inputs.get(tie.input), inputs.get(tie.base)) {
+            share_input(tie, input, base, &mut memory, &mut emit);
+        }
+    }
+    for (input, earlier) in &ties.unsure {
+        if let (Some(input), Some(earlier)) = (inputs.get(*input), inputs.get(*earlier)) {
+            let (id, earlier) = (memory.tensor(input), memory.tensor(earlier));
+            memory.may_be(id, earlier);
+        }
+    }
+    walk(nodes, memory, emit)
+}
+
+/// Records that an input is a view of another one. The views between them are taken, in case that a
+/// write reaches them.
+fn share_input(tie: &Tie, input: &Name, base: &Name, memory: &mut Memory, emit: &mut Emitter<'_>) {
+    let mut share = |result: &Name, of: &Name, view: View| {
+        memory.share(Shared { result: result.clone(), of: of.clone(), view });
     };
+    let Some(((last, _), between)) = tie.path.split_last() else {
+        return share(input, base, View::Same);
+    };
+    let from = Arc::new(NodeMeta::default());
+    let mut at = base.clone();
+    for (view, meta) in between {
+        let Ok(Some(shown)) = emit.view_of(view, &at, meta.clone(), &from) else {
+            return share(input, base, View::Unknown);
+        };
+        share(&shown, &at, view.clone());
+        at = shown;
+    }
+    share(input, &at, last.clone());
+}
+
+/// Functionalises a graph of these nodes.
+fn walk(nodes: Vec<Arc<Node>>, mut memory: Memory, emit: Emitter<'_>) -> Result<Effects> {
+    let names = emit.graph.inputs.iter().map(Argument::name);
+    let inputs: Vec<(Option<Name>, Id)> =
+        names.map(|name| (name.cloned(), name.map_or(0, |name| memory.tensor(name)))).collect();
+    let mut pass = Pass { inputs: inputs.iter().map(|(_, id)| *id).collect(), memory, emit };
     for node in nodes {
         pass.node(Arc::unwrap_or_clone(node))?;
     }
     let Pass { mut memory, mut emit, .. } = pass;
-    let mut outputs = std::mem::take(&mut emit.graph.outputs);
+    let mut outputs = take(&mut emit.graph.outputs);
+    let returned = returned(&inputs, &outputs, &mut memory);
     for output in &mut outputs {
         pass::current(output, &mut memory, &mut emit)?;
     }
     emit.graph.outputs = outputs;
-    let finals = finals(&inputs, &mut memory, &mut emit)?;
-    emit.finish(finals.iter().map(|f| &f.value));
-    Ok(finals)
-}
-
-/// Functionalises the bodies of all nodes. It is an error if one writes into its input.
-fn functionalise_bodies(graph: &mut Graph, known: &Constraints) -> Result<()> {
-    let written = |body: &mut Graph| -> Result<Option<Name>> {
-        let finals = functionalise(body, known, &Tied::default())?;
-        let name = |w: &Final| body.inputs.get(w.input).and_then(Argument::name).cloned();
-        Ok(finals.first().map(|w| name(w).unwrap_or_default()))
-    };
-    for node in graph.nodes.iter_mut().filter(|node| node.target.is_higher_order()) {
-        let node = Arc::make_mut(node);
-        let mut written = node.bodies_mut().map(written).filter_map(Result::transpose);
-        if let Some(name) = written.next().transpose()? {
-            drop(written);
-            return Err(problem(node, PassProblem::WriteToOperand { name }));
-        }
-    }
-    Ok(())
+    let mutated = mutated(&inputs, &mut memory, &mut emit)?;
+    emit.finish(mutated.iter().map(|m| &m.value));
+    Ok(Effects { mutated, returned })
 }
 
 /// The inputs that were written into, with what they are at the end. `inputs` are their names, and
 /// what they were at first.
-fn finals(
+fn mutated(
     inputs: &[(Option<Name>, Id)],
     memory: &mut Memory,
     emit: &mut Emitter<'_>,
-) -> Result<Vec<Final>> {
-    let mut finals = Vec::new();
+) -> Result<Vec<MutatedInput>> {
+    let mut mutated = Vec::new();
     for (input, (name, id)) in inputs.iter().enumerate() {
         let Some(name) = name else { continue };
         // `x.data = y` writes into `x` what `y` is.
         let now = memory.tensor(name);
         let replaced = memory.root(now) != memory.root(*id);
         let id = if replaced { now } else { *id };
-        let write = memory.written(id).or(memory.renamed(name).filter(|_| replaced));
-        if let Some(write) = write.cloned() {
-            finals.push(Final {
-                input,
-                value: memory.value(id, emit)?,
-                source: write.site.place(),
-                node: write.site.node,
-            });
+        let renamed = memory.renamed(name);
+        let write = memory.written(id).or(renamed.filter(|_| replaced));
+        let (is_written, is_renamed) = (write.is_some(), renamed.is_some());
+        if let Some(writer) = write.or(renamed).cloned() {
+            let value = memory.value(id, emit)?;
+            mutated.push(MutatedInput { input, value, writer, is_written, is_renamed });
         }
     }
-    Ok(finals)
+    Ok(mutated)
 }
 
 impl Pass<'_> {
@@ -125,6 +147,7 @@ impl Pass<'_> {
             pass::current(&mut arg.value, &mut self.memory, &mut self.emit)?;
         }
         match write {
+            Write::None if node.target.is_higher_order() => self.higher_order(node)?,
             Write::None => {
                 self.views(&mut node)?;
                 self.emit.nodes.push(node);

@@ -1,6 +1,6 @@
 //! Which tensors share memory, and the newest value of each.
 
-use super::emit::Emitter;
+use super::{emit::Emitter, may_alias::MayAlias};
 use crate::{
     error::{Error, PassProblem, Result},
     graph::{Name, Node, NodeMeta, Site},
@@ -24,6 +24,7 @@ pub(super) struct Memory {
     of: FxHashMap<Name, Id>,
     /// Names that now stand for another tensor, and the node that did this.
     moved: FxHashMap<Name, Writer>,
+    may_alias: MayAlias,
 }
 
 struct Tensor {
@@ -38,8 +39,8 @@ struct Tensor {
     put: Option<(Name, Name)>,
 }
 
-#[derive(Default)]
 struct Storage {
+    root: Id,
     version: u32,
     last: Option<Writer>,
     /// Why a write did not reach the root.
@@ -51,9 +52,9 @@ struct Storage {
 #[derive(Clone)]
 pub(super) struct Writer {
     pub(super) site: Site,
-    meta: Arc<NodeMeta>,
+    pub(super) meta: Arc<NodeMeta>,
     /// Whether it writes the same number into all elements.
-    fills: bool,
+    pub(super) fills: bool,
 }
 
 impl Writer {
@@ -69,7 +70,14 @@ impl Memory {
         match self.of.get(name) {
             Some(id) => *id,
             None => {
-                self.storages.push(Storage::default());
+                let root = self.tensors.len();
+                self.storages.push(Storage {
+                    root,
+                    version: 0,
+                    last: None,
+                    lost: None,
+                    tensors: 0,
+                });
                 self.push(name, self.storages.len() - 1, None)
             }
         }
@@ -132,6 +140,46 @@ impl Memory {
     /// How the tensor views its base, if it has one.
     pub(super) fn view(&self, id: Id) -> Option<&View> {
         Some(&self.tensors.get(id)?.base.as_ref()?.1)
+    }
+
+    /// The storage of a tensor.
+    pub(super) fn storage(&self, id: Id) -> usize {
+        self.tensors.get(id).map_or(usize::MAX, |tensor| tensor.storage)
+    }
+
+    /// Records that a tensor may be one that was there before it.
+    pub(super) fn may_be(&mut self, id: Id, earlier: Id) {
+        self.may_alias.link(self.storage(id), self.storage(earlier));
+    }
+
+    /// Whether some tensors may be others.
+    pub(super) fn has_may_aliases(&self) -> bool {
+        !self.may_alias.is_empty()
+    }
+
+    /// The other storages that may be that of a tensor.
+    pub(super) fn related(&self, id: Id) -> Vec<usize> {
+        self.may_alias.related(self.storage(id))
+    }
+
+    /// The last tensor of which all these are views, directly or through others.
+    pub(super) fn common_base(&self, ids: &[Id]) -> Id {
+        let (first, rest) = ids.split_first().map_or((0, ids), |(first, rest)| (*first, rest));
+        let mut common = self.chain(first);
+        for &id in rest {
+            let chain = self.chain(id);
+            common.retain(|base| chain.contains(base));
+        }
+        common.first().copied().unwrap_or(first)
+    }
+
+    /// The views that lead from a base to a tensor, with the first value of each.
+    pub(super) fn path(&self, base: Id, id: Id) -> Vec<(View, Name)> {
+        let chain = self.chain(id);
+        let length = chain.iter().take_while(|&&at| at != base).count();
+        let mut path = self.views(chain.get(..length).unwrap_or_default());
+        path.reverse();
+        path
     }
 
     /// The tensor that is the whole storage.
@@ -275,9 +323,20 @@ impl Memory {
         chain.iter().map_while(view).collect()
     }
 
-    /// Counts a write to the storage of a tensor.
+    /// Counts a write to the storage of a tensor. What may be the same storage is not known
+    /// afterwards.
     fn next_version(&mut self, id: Id, write: &Writer) -> Option<u32> {
-        let storage = self.storages.get_mut(self.tensors.get(id)?.storage)?;
+        let written = self.tensors.get(id)?.storage;
+        for other in self.may_alias.written(written) {
+            let root = self.storages.get(other)?.root;
+            let problem =
+                PassProblem::WriteThroughView { base: self.first(root), view: self.first(id) };
+            let storage = self.storages.get_mut(other)?;
+            storage.version = storage.version.saturating_add(1);
+            storage.last = Some(write.clone());
+            storage.lost = Some((write.site.clone(), problem));
+        }
+        let storage = self.storages.get_mut(written)?;
         storage.version = storage.version.saturating_add(1);
         storage.last = Some(write.clone());
         Some(storage.version)

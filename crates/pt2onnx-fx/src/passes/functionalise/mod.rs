@@ -7,9 +7,13 @@
 //! memory. `rules` and `statistics` treat writes for which a functional variant is not enough,
 //! `result_type` says where a result has to be converted.
 
+mod bodies;
+mod effects;
 mod emit;
 mod graph;
+mod may_alias;
 mod memory;
+mod operands;
 mod pass;
 mod result_type;
 mod rules;
@@ -21,8 +25,7 @@ use crate::{
     error::Result,
     graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputSpec},
 };
-use graph::Final;
-use tied::Tied;
+use effects::MutatedInput;
 
 /// Replaces operators that write into an argument by functional ones, in bodies too.
 ///
@@ -50,8 +53,8 @@ use tied::Tied;
 /// more elements, operators without a known functional variant.
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
-    let tied = Tied::new(program);
-    let finals = graph::functionalise(&mut program.graph, &program.constraints, &tied)?;
+    let tied = tied::tied(program);
+    let mutated = graph::functionalise(&mut program.graph, &program.constraints, tied)?;
     for (spec, output) in program.signature.outputs.iter_mut().zip(&program.graph.outputs) {
         match (spec.name_mut(), output.name()) {
             (Some(name), Some(new)) => *name = new.clone(),
@@ -59,7 +62,7 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
             _ => {}
         }
     }
-    for Final { input, value, node, source } in finals {
+    for MutatedInput { input, value, writer, .. } in mutated {
         let spec = specs.get(input);
         let Some((kind, target)) = spec.and_then(owner) else {
             continue;
@@ -67,7 +70,9 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
         let Some(input) = spec.and_then(InputSpec::name).cloned() else {
             continue;
         };
-        program.mutations.push(Mutation { kind, target, input, value, node: Some(node), source });
+        let source = writer.site.place();
+        let node = Some(writer.site.node);
+        program.mutations.push(Mutation { kind, target, input, value, node, source });
     }
     let said = program.signature.outputs.iter().filter_map(|spec| {
         let (kind, name, target) = match spec {

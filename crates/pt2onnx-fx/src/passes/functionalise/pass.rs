@@ -41,8 +41,7 @@ impl Pass<'_> {
             return Ok(name.clone());
         }
         let meta = self.emit.meta(x).map_err(|p| problem(node, p))?;
-        let name = self.emit.taken.unique(&node.target.name);
-        self.emit.graph.values_mut().insert(name.clone(), meta.into());
+        let name = self.emit.value(&node.target.name, meta);
         node.outputs = vec![Argument::Tensor(name.clone())];
         node.name = name.clone();
         Ok(name)
@@ -64,9 +63,7 @@ impl Pass<'_> {
             self.emit.nodes.push(node);
             return Ok(());
         }
-        let before = self.emit.taken.unique(&node.target.name);
-        let meta = TensorMeta { dtype: given, ..meta };
-        self.emit.graph.values_mut().insert(before.clone(), meta.into());
+        let before = self.emit.value(&node.target.name, TensorMeta { dtype: given, ..meta });
         node.outputs = vec![Argument::Tensor(before.clone())];
         let cast = Node {
             name: self.emit.taken.unique(&"_to_copy".into()),

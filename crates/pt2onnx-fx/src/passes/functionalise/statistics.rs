@@ -75,9 +75,7 @@ impl Pass<'_> {
         }
         let mut names = Vec::new();
         for (hint, meta) in results {
-            let name = self.emit.taken.unique(&hint.into());
-            self.emit.graph.values_mut().insert(name.clone(), meta.into());
-            names.push(name);
+            names.push(self.emit.value(hint, meta));
         }
         let by = Writer::by(&node);
         node.target = OpName::new("aten", variant, "default");

@@ -10,32 +10,27 @@ use rustc_hash::FxHashMap;
 use std::num::TryFromIntError;
 
 /// Inputs that share memory with an earlier one.
-#[derive(Default)]
-pub(super) struct Tied(pub(super) Vec<Shared>);
-
-impl Tied {
-    pub(super) fn new(program: &ExportedProgram) -> Self {
-        let mut groups: FxHashMap<(usize, usize), Vec<(&Name, &Tensor)>> = FxHashMap::default();
-        let mut order = Vec::new();
-        for spec in &program.signature.inputs {
-            let (Some(name), Some(tensor)) = (spec.name(), program.tensor_of(spec)) else {
-                continue;
-            };
-            let Some(bytes) = tensor.storage().map(|s| s.bytes()) else {
-                continue;
-            };
-            if !bytes.is_empty() {
-                let key = (bytes.as_ptr().addr(), bytes.len());
-                let group = groups.entry(key).or_default();
-                if group.is_empty() {
-                    order.push(key);
-                }
-                group.push((name, tensor));
+pub(super) fn tied(program: &ExportedProgram) -> Vec<Shared> {
+    let mut groups: FxHashMap<(usize, usize), Vec<(&Name, &Tensor)>> = FxHashMap::default();
+    let mut order = Vec::new();
+    for spec in &program.signature.inputs {
+        let (Some(name), Some(tensor)) = (spec.name(), program.tensor_of(spec)) else {
+            continue;
+        };
+        let Some(bytes) = tensor.storage().map(|s| s.bytes()) else {
+            continue;
+        };
+        if !bytes.is_empty() {
+            let key = (bytes.as_ptr().addr(), bytes.len());
+            let group = groups.entry(key).or_default();
+            if group.is_empty() {
+                order.push(key);
             }
+            group.push((name, tensor));
         }
-        let groups = order.iter().filter_map(|key| groups.get(key));
-        Self(groups.flat_map(|group| tie(group)).collect())
     }
+    let groups = order.iter().filter_map(|key| groups.get(key));
+    groups.flat_map(|group| tie(group)).collect()
 }
 
 /// How each of the tensors views the largest contiguous one.
