@@ -16,9 +16,11 @@
 #[rustfmt::skip]
 mod constants;
 mod parse;
+mod writers;
 
 pub use constants::*;
 pub use parse::{Param, Schema, Slot, Type, items};
+pub use writers::{Variant, Writes, functional_name, writes};
 
 /// All schemas, one on a line, in the order of their names. Lines that start with `#` are comments.
 pub const LIST: &str = include_str!("schemas.txt");

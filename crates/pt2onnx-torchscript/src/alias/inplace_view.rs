@@ -7,10 +7,7 @@ use crate::{
     value::Value,
 };
 use pt2onnx_fx::{InputSpec, Name, archive::c10_number};
-
-/// Operators that turn a tensor into a view of itself: the view's name and a `_`. Sorted.
-const VIEWS_IN_PLACE: &[&str] =
-    &["as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"];
+use pt2onnx_schemas::Writes;
 
 impl Evaluator<'_> {
     /// Calls such an operator; `None` if it is another one.
@@ -25,7 +22,12 @@ impl Evaluator<'_> {
         else {
             return Ok(None);
         };
-        if namespace != "aten" || VIEWS_IN_PLACE.binary_search(&name).is_err() {
+        let is_view = || match pt2onnx_schemas::writes(&format!("aten::{name}")) {
+            Some(Writes::First(Some(variant))) => variant.is_view,
+            _ => false,
+        };
+        // `detach_` changes no sizes.
+        if namespace != "aten" || view == "detach" || !is_view() {
             return Ok(None);
         }
         let made = self.operator("aten", view, args.to_vec(), kwargs.clone())?;

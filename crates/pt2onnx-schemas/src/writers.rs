@@ -1,0 +1,181 @@
+//! Overloads that write into arguments, and their functional variants, as the schemas declare them.
+
+use crate::{LIST, Schema, Type};
+use std::sync::{LazyLock, OnceLock};
+
+/// What an overload writes into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// `add_`: its first argument. There is a variant if that is a tensor, and the only one.
+    First(Option<Variant>),
+    /// `out=`: its last arguments. There is a variant if they are all that it writes into.
+    Out(Option<Variant>),
+    /// Others, such as running statistics.
+    Other,
+}
+
+/// The overload that returns what another one writes: `add.Tensor` for `add_.Tensor` and `add.out`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The name of the operator.
+    pub name: &'static str,
+    /// The overload; empty for the default one.
+    pub overload: &'static str,
+    /// Whether its result is a view of an argument.
+    pub is_view: bool,
+}
+
+/// All schemas, in the order of their names.
+static LINES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| LIST.lines().filter(|line| !line.starts_with('#')).collect());
+
+/// Those with a `!`, and what they write once it was asked for.
+static WRITERS: LazyLock<Vec<(&str, OnceLock<Writes>)>> = LazyLock::new(|| {
+    let writing = LINES.iter().filter(|line| line.contains('!'));
+    writing.map(|line| (*line, OnceLock::new())).collect()
+});
+
+/// What the overload `aten::add_.Tensor` writes into. `None` if it writes nothing, or if PyTorch's
+/// list does not have it.
+pub fn writes(overload: &str) -> Option<&'static Writes> {
+    let at = WRITERS.binary_search_by(|(line, _)| full_name(line).cmp(overload)).ok()?;
+    let (schema, writes) = WRITERS.get(at)?;
+    Some(writes.get_or_init(|| Schema::parse(schema).map_or(Writes::Other, |s| read(&s))))
+}
+
+fn full_name(line: &str) -> &str {
+    line.split_once('(').map_or(line, |(name, _)| name)
+}
+
+fn read(schema: &Schema<'static>) -> Writes {
+    let (written, others): (Vec<_>, Vec<_>) =
+        schema.params.iter().partition(|param| param.slot.written);
+    let all: Vec<_> = schema.params.iter().collect();
+    match functional_name(schema.name) {
+        Some(name) => {
+            let is_one = written.len() == 1 && written[0].slot.ty == Type::Named("Tensor");
+            let is_first = is_one && all.first() == written.first();
+            Writes::First(is_first.then(|| variant(schema, &name, &all)).flatten())
+        }
+        None if !written.iter().any(|param| param.keyword) => Writes::Other,
+        None => {
+            let only_out = written.iter().all(|param| param.keyword);
+            Writes::Out(only_out.then(|| variant(schema, schema.name, &others)).flatten())
+        }
+    }
+}
+
+/// The name of an in-place operator without its mark: `add` for `add_`, `__and__` for `__iand__`.
+/// `None` for other names.
+pub fn functional_name(name: &str) -> Option<String> {
+    if name.ends_with("__") {
+        let bitwise = ["__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];
+        return bitwise.contains(&name).then(|| name.replacen("__i", "__", 1));
+    }
+    name.strip_suffix('_').map(str::to_owned)
+}
+
+/// The overload of `name` that writes nothing and takes these parameters: in this order, or else by
+/// their names. Further ones must have defaults. Of several, the one with the overload's name, or
+/// else with the fewest parameters.
+fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Variant> {
+    let prefix = format!("{}::{name}", schema.namespace);
+    let start = LINES.partition_point(|line| full_name(line) < prefix.as_str());
+    let named = LINES.get(start..)?.iter().take_while(|line| line.starts_with(&prefix));
+    let overloads = named.filter(|line| line[prefix.len()..].starts_with(['(', '.']));
+    let pure = overloads.filter(|line| !line.contains('!')).filter_map(|line| Schema::parse(line));
+    let in_order = |s: &Schema| {
+        let same = s.params.iter().zip(params).all(|(a, b)| a.slot.ty == b.slot.ty);
+        let rest = s.params.get(params.len()..);
+        same && rest.is_some_and(|rest| rest.iter().all(|param| param.default.is_some()))
+    };
+    let by_name = |s: &Schema| {
+        let has = |wanted: &&crate::Param| {
+            s.params.iter().any(|p| p.name == wanted.name && p.slot.ty == wanted.slot.ty)
+        };
+        let optional = |p: &crate::Param| {
+            p.default.is_some() || params.iter().any(|wanted| wanted.name == p.name)
+        };
+        params.iter().all(has) && s.params.iter().all(optional)
+    };
+    let pure: Vec<Schema> = pure.collect();
+    let own = match schema.overload {
+        "out" => "",
+        overload => overload.strip_suffix("_out").unwrap_or(overload),
+    };
+    let best = |fits: &dyn Fn(&Schema) -> bool| {
+        let fitting = pure.iter().filter(|s| fits(s));
+        fitting.min_by_key(|s| (s.overload != own, s.params.len()))
+    };
+    let found = best(&in_order).or_else(|| best(&by_name))?;
+    Some(Variant {
+        name: found.name,
+        overload: found.overload,
+        is_view: found.returns.iter().any(|result| result.alias.is_some()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_functional_name_has_no_mark() {
+        for (name, expected) in [
+            ("add_", Some("add")),
+            ("index_put_", Some("index_put")),
+            ("__iand__", Some("__and__")),
+            ("__and__", None),
+            ("__invert__", None),
+            ("add", None),
+        ] {
+            assert_eq!(functional_name(name).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn variants_are_found_by_their_parameters() {
+        for (overload, expected) in [
+            ("aten::add_.Tensor", "first add.Tensor"),
+            ("aten::pow_.Scalar", "first pow.Tensor_Scalar"),
+            ("aten::floor_divide_.Tensor", "first floor_divide."),
+            ("aten::polygamma_", "first polygamma."),
+            ("aten::dropout_", "first dropout."),
+            ("aten::transpose_", "first view transpose.int"),
+            ("aten::squeeze_.dim", "first view squeeze.dim"),
+            ("aten::mm.out", "out mm."),
+            ("aten::where.self_out", "out where.self"),
+            ("aten::max.dim_max", "out max.dim"),
+            ("aten::sort.values_stable", "out sort.stable"),
+            ("aten::empty.out", "out empty.memory_format"),
+            ("aten::arange.start_out", "out arange.start_step"),
+            ("aten::gelu_backward.grad_input", "out gelu_backward."),
+            ("aten::fill_diagonal_", "first"),
+            ("aten::_foreach_add_.Scalar", "first"),
+            ("aten::rrelu_with_noise.out", "out"),
+            ("aten::rrelu_with_noise", "other"),
+            ("aten::add.Tensor", "nothing"),
+            ("aten::no_such_op_", "nothing"),
+        ] {
+            let show = |kind: &str, variant: &Option<Variant>| match variant {
+                None => kind.to_owned(),
+                Some(v) => {
+                    let view = if v.is_view { "view " } else { "" };
+                    format!("{kind} {view}{}.{}", v.name, v.overload)
+                }
+            };
+            let found = match writes(overload) {
+                None => "nothing".to_owned(),
+                Some(Writes::First(variant)) => show("first", variant),
+                Some(Writes::Out(variant)) => show("out", variant),
+                Some(Writes::Other) => "other".to_owned(),
+            };
+            assert_eq!(found, expected, "{overload}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(LINES.is_sorted_by_key(|line| full_name(line)));
+    }
+}
