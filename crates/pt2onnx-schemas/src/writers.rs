@@ -43,6 +43,13 @@ pub fn writes(overload: &str) -> Option<&'static Writes> {
     Some(writes.get_or_init(|| Schema::parse(schema).map_or(Writes::Other, |s| read(&s))))
 }
 
+/// Whether an overload writes nothing, and a result may share memory with an argument.
+pub fn returns_alias(overload: &str) -> bool {
+    let at = LINES.binary_search_by(|line| full_name(line).cmp(overload));
+    let line = at.ok().and_then(|at| LINES.get(at)).filter(|line| !line.contains('!'));
+    line.and_then(|line| line.rsplit_once("->")).is_some_and(|(_, to)| to.contains("Tensor("))
+}
+
 fn full_name(line: &str) -> &str {
     line.split_once('(').map_or(line, |(name, _)| name)
 }
@@ -171,6 +178,20 @@ mod tests {
                 Some(Writes::Other) => "other".to_owned(),
             };
             assert_eq!(found, expected, "{overload}");
+        }
+    }
+
+    #[test]
+    fn results_that_are_views() {
+        for (overload, expected) in [
+            ("aten::select.int", true),
+            ("aten::split.Tensor", true),
+            ("aten::to.dtype", true),
+            ("aten::add_.Tensor", false),
+            ("aten::add.Tensor", false),
+            ("aten::no_such_op", false),
+        ] {
+            assert_eq!(returns_alias(overload), expected, "{overload}");
         }
     }
 

@@ -94,11 +94,11 @@ pub enum View {
 }
 
 /// A result that shares memory with an argument.
-pub struct Shared {
+pub struct Alias {
     /// The result.
     pub result: Name,
     /// The argument, its base.
-    pub of: Name,
+    pub base: Name,
     /// How the result views the base.
     pub view: View,
 }
@@ -107,15 +107,15 @@ pub struct Shared {
 ///
 /// `values` has the types of its arguments and results. Strides may be missing there; they tell
 /// whether `reshape` and `contiguous` are copies.
-pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> {
+pub fn aliases(node: &Node, values: &Values, known: &Constraints) -> Vec<Alias> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
     }
     match node.args.first().map(|a| &a.value) {
-        Some(Argument::Tensors(sources)) => shared_of_list(node, sources, values, known),
+        Some(Argument::Tensors(sources)) => aliases_of_list(node, sources, values, known),
         // `einsum` takes the equation first.
         Some(Argument::String(_)) if &*node.target.name == "einsum" => match node.arg("tensors") {
-            Some(Argument::Tensors(sources)) => shared_of_list(node, sources, values, known),
+            Some(Argument::Tensors(sources)) => aliases_of_list(node, sources, values, known),
             _ => Vec::new(),
         },
         Some(first) => {
@@ -129,7 +129,7 @@ pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> 
             });
             let views = views.unwrap_or_default();
             let pairs = results.into_iter().zip(views);
-            pairs.map(|(result, view)| Shared { result, of: of.clone(), view }).collect()
+            pairs.map(|(result, view)| Alias { result, base: of.clone(), view }).collect()
         }
         None => Vec::new(),
     }
@@ -137,12 +137,12 @@ pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> 
 
 /// The results of an op of a list of tensors that share memory with the tensor at the same place of
 /// the list.
-fn shared_of_list(
+fn aliases_of_list(
     node: &Node,
     sources: &[Name],
     values: &Values,
     known: &Constraints,
-) -> Vec<Shared> {
+) -> Vec<Alias> {
     let exchanged = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
     let sizes = |name: &Name| tensor(values, name).map(|meta| meta.sizes.as_slice());
     let view = |i: usize, result: &Name, of: &Name| match &*node.target.name {
@@ -163,7 +163,7 @@ fn shared_of_list(
     pairs
         .filter_map(|(i, (result, of))| {
             let view = view(i, &result, of)?;
-            Some(Shared { result, of: of.clone(), view })
+            Some(Alias { result, base: of.clone(), view })
         })
         .collect()
 }
@@ -352,7 +352,9 @@ fn views(call: &Call) -> Option<Vec<View>> {
     let view = match &*node.target.name {
         "alias" | "detach" => View::Same,
         "lift" | "lift_fresh" | "positive" => View::Itself,
-        "contiguous" | "to" | "type_as" | "cpu" | "cuda" | "pin_memory" => call.itself()?,
+        "as_tensor" | "contiguous" | "cpu" | "cuda" | "pin_memory" | "to" | "type_as" => {
+            call.itself()?
+        }
         "sum_to_size" => call.summed()?,
         "dropout" | "feature_dropout" | "alpha_dropout" | "feature_alpha_dropout" => {
             let off = node.arg("train") == Some(&Argument::Bool(false))
@@ -404,8 +406,7 @@ fn views(call: &Call) -> Option<Vec<View>> {
         "conj_physical" if complex => return None,
         "conj" | "_conj" | "conj_physical" => View::Itself,
         "_neg_view" => View::Neg,
-        "slice_inverse" | "values" | "indices" | "crow_indices" | "col_indices"
-        | "ccol_indices" | "row_indices" => View::Unknown,
+        _ if pt2onnx_schemas::returns_alias(node.target.schema_name()) => View::Unknown,
         _ => return None,
     };
     Some(vec![view])

@@ -9,18 +9,18 @@ use crate::{
 use pt2onnx_fx::{
     Name, Node,
     strides::has_strides,
-    views::{Shared, View},
+    views::{Alias, View},
 };
 use rustc_hash::FxHashSet;
 
 impl Evaluator<'_> {
     /// Notes results that may be their argument.
-    pub(crate) fn note_conditional(&mut self, node: &Node, shared: &[Shared]) {
+    pub(crate) fn note_conditional(&mut self, node: &Node, shared: &[Alias]) {
         if &*node.target.name != "contiguous" {
             return;
         }
-        for Shared { result, of, view } in shared {
-            if *view == View::Unknown && self.meta(of).is_ok_and(has_strides) {
+        for Alias { result, base, view } in shared {
+            if *view == View::Unknown && self.meta(base).is_ok_and(has_strides) {
                 self.conditional.results.insert(result.clone());
             }
         }

@@ -7,7 +7,7 @@ use crate::{
 };
 use pt2onnx_fx::{
     Name,
-    views::{Shared, View},
+    views::{Alias, View},
 };
 
 impl Evaluator<'_> {
@@ -15,19 +15,19 @@ impl Evaluator<'_> {
     /// arguments take the places of results that they are.
     pub(crate) fn identity_result(
         &mut self,
-        shared: &[Shared],
+        shared: &[Alias],
         results: &[Value],
     ) -> Step<Option<Value>> {
         // A constant counts as a number only where nothing was made of it.
-        let is_kept = |shared: &&Shared| {
-            shared.view == View::Itself && !self.cx.pool_numbers.contains(&shared.of)
+        let is_kept = |shared: &&Alias| {
+            shared.view == View::Itself && !self.cx.pool_numbers.contains(&shared.base)
         };
         // In the order of the results.
-        let kept: Vec<&Shared> = shared.iter().filter(is_kept).collect();
+        let kept: Vec<&Alias> = shared.iter().filter(is_kept).collect();
         let mut rest = kept.iter().peekable();
         let mut argument = |result: &Name| {
             let shared = rest.next_if(|shared| shared.result == *result)?;
-            Some(Value::Tensor(shared.of.clone()))
+            Some(Value::Tensor(shared.base.clone()))
         };
         match results {
             [Value::Tensor(result)] => Ok(argument(result)),

@@ -34,7 +34,7 @@ impl Evaluator<'_> {
         };
         self.note_squeezed(&node)?;
         let mut results = self.results(&mut node, schema, &bound, outcomes)?;
-        let shared = views::shared(&node, &self.state.facts.values, self.constraints());
+        let shared = views::aliases(&node, &self.state.facts.values, self.constraints());
         self.note_conditional(&node, &shared);
         self.lay_out(&node, &shared);
         if let Some(itself) = self.identity_result(&shared, &results)? {

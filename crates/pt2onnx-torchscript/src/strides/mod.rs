@@ -12,7 +12,7 @@ use crate::{
 use pt2onnx_fx::{
     Argument, MemoryFormat, Name, Node, TensorMeta, ValueMeta,
     strides::{self, contiguous},
-    views::Shared,
+    views::Alias,
 };
 use pt2onnx_symbolic::{Expr, Func};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Evaluator<'_> {
 
     /// Adds the strides of the results of a node, as far as they are known. `shared` says which of
     /// them are views.
-    pub(crate) fn lay_out(&mut self, node: &Node, shared: &[Shared]) {
+    pub(crate) fn lay_out(&mut self, node: &Node, shared: &[Alias]) {
         // In the order of the results.
         let mut shared = shared.iter().peekable();
         for name in node.output_names() {
@@ -88,7 +88,7 @@ impl Evaluator<'_> {
         node: &Node,
         result: &Name,
         meta: &TensorMeta,
-        view: Option<&Shared>,
+        view: Option<&Alias>,
     ) -> Vec<Expr> {
         let tensor = |name: &Name| self.meta(name).ok();
         if let Some(written) = self.memory.write_base.get(result).and_then(tensor) {
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
         // The result of `contiguous` is in order, be it a view or not.
         if let Some(shared) = view.filter(|_| name != "contiguous") {
             let strides = |base| shared.view.strides(base, meta, self.constraints());
-            return tensor(&shared.of).and_then(strides).unwrap_or_default();
+            return tensor(&shared.base).and_then(strides).unwrap_or_default();
         }
         let order = match ORDERS.binary_search_by_key(&name, |(op, _)| op) {
             Ok(at) => ORDERS[at].1,

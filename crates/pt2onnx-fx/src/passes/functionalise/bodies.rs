@@ -314,7 +314,7 @@ impl Pass<'_> {
         let id = |at: &usize| ids.get(*at).copied().flatten();
         let Argument::Tensor(name) = result else { return };
         if let Some(operand) = one.and_then(|at| id(&at)) {
-            return self.memory.call(name, operand);
+            return self.memory.bind(name, operand);
         }
         for returned in returned {
             for operand in returned.shares.iter().filter_map(id) {

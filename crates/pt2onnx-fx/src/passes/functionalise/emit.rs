@@ -102,7 +102,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Takes a view of `base`. `like` is an earlier value of the view, and gives its type.
-    pub(super) fn replay(
+    pub(super) fn regenerate_view(
         &mut self,
         view: &View,
         base: &Name,
@@ -169,7 +169,7 @@ impl<'a> Emitter<'a> {
     /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the
     /// view, and gives its type. A view may show elements more than once if the write `fills` all
     /// with the same number. Returns the new base.
-    pub(super) fn put_back(
+    pub(super) fn scatter_back(
         &mut self,
         (view, like): (&View, &Name),
         base: &Name,
@@ -182,7 +182,7 @@ impl<'a> Emitter<'a> {
         let only = ("self", tensor(new));
         if view.overlaps(&meta, &self.meta(like)?, self.known) {
             return if fills && view.is_of_elements() {
-                self.put_by_index(&[(view, like)], base, new, from)
+                self.scatter_by_index(&[(view, like)], base, new, from)
             } else {
                 Err(PassProblem::Overlap { view: like.clone() })
             };
@@ -205,7 +205,7 @@ impl<'a> Emitter<'a> {
             View::Diagonal { .. } => {
                 self.op(("diagonal_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Unfold { .. } => self.put_by_index(&[(view, like)], base, new, from)?,
+            View::Unfold { .. } => self.scatter_by_index(&[(view, like)], base, new, from)?,
             View::Expand | View::Grid { .. } => self.reshape(new, meta, from),
             View::AsStrided { .. } => {
                 self.op(("as_strided_scatter", "default"), with([x, src], view), meta, from)
@@ -229,10 +229,10 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::put_back`], for a view of a view and so on, beginning with that of `base`: the
+    /// As [`Emitter::scatter_back`], for a view of a view and so on, beginning with that of `base`: the
     /// same views of the indices of the base's elements tell where each element of the last one
     /// lies in the base.
-    fn put_by_index(
+    fn scatter_by_index(
         &mut self,
         views: &[(&View, &Name)],
         base: &Name,
@@ -255,7 +255,7 @@ impl<'a> Emitter<'a> {
         let numbers = self.reshape(&numbers, of(&meta.sizes, DType::I64), from);
         let mut places = numbers;
         for (view, like) in views {
-            places = self.replay(view, &places, like, from)?;
+            places = self.regenerate_view(view, &places, like, from)?;
         }
         let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
             let args = [("self", tensor(x)), flat()];
@@ -272,9 +272,9 @@ impl<'a> Emitter<'a> {
         Ok(self.reshape(&result, meta, from))
     }
 
-    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements
+    /// As [`Emitter::scatter_back`], where a view between `base` and the last of `views` shows elements
     /// more than once.
-    pub(super) fn put_back_through(
+    pub(super) fn scatter_back_through(
         &mut self,
         views: &[(&View, &Name)],
         base: &Name,
@@ -289,7 +289,7 @@ impl<'a> Emitter<'a> {
                 return Err(PassProblem::Overlap { view: (*like).clone() });
             }
         }
-        self.put_by_index(views, base, new, from)
+        self.scatter_by_index(views, base, new, from)
     }
 
     /// Whether a view may show an element of its base more than once. Both are given by their first

@@ -12,7 +12,7 @@ use crate::{
     error::{PassProblem, Result},
     graph::{Argument, Graph, Name, Node, NodeMeta, OpName},
     passes::problem::problem,
-    views::{self, Shared, View},
+    views::{self, Alias, View},
 };
 use pt2onnx_symbolic::Constraints;
 use std::{mem::take, sync::Arc};
@@ -22,14 +22,14 @@ use std::{mem::take, sync::Arc};
 pub(super) fn functionalise(
     graph: &mut Graph,
     known: &Constraints,
-    tied: Vec<Shared>,
+    tied: Vec<Alias>,
 ) -> Result<Vec<MutatedInput>> {
     if !writes(graph) {
         return Ok(Vec::new());
     }
     let mut memory = Memory::default();
-    for shared in tied {
-        memory.share(shared);
+    for alias in tied {
+        memory.share(alias);
     }
     let nodes = take(&mut graph.nodes);
     let mut mutated = walk(nodes, memory, Emitter::new(graph, known))?.mutated;
@@ -70,8 +70,8 @@ pub(super) fn functionalise_body(
 /// Records that an input is a view of another one. The views between them are taken, in case that a
 /// write reaches them.
 fn share_input(tie: &Tie, input: &Name, base: &Name, memory: &mut Memory, emit: &mut Emitter<'_>) {
-    let mut share = |result: &Name, of: &Name, view: View| {
-        memory.share(Shared { result: result.clone(), of: of.clone(), view });
+    let mut share = |result: &Name, base: &Name, view: View| {
+        memory.share(Alias { result: result.clone(), base: base.clone(), view });
     };
     let Some(((last, _), between)) = tie.path.split_last() else {
         return share(input, base, View::Same);
@@ -184,11 +184,11 @@ impl Pass<'_> {
 
     /// Records which results of a node share memory with its argument.
     fn views(&mut self, node: &mut Node) -> Result<()> {
-        for mut shared in views::shared(node, &self.emit.graph.values, self.emit.known) {
-            let base = self.memory.tensor(&shared.of);
-            match shared.view {
+        for mut alias in views::aliases(node, &self.emit.graph.values, self.emit.known) {
+            let base = self.memory.tensor(&alias.base);
+            match alias.view {
                 View::AsStrided { .. } => {
-                    rules::of_storage(node, &mut shared, base, &mut self.memory, &mut self.emit)?
+                    rules::of_storage(node, &mut alias, base, &mut self.memory, &mut self.emit)?
                 }
                 // A conjugate is conjugated for good by `resolve_conj`: that is a copy.
                 View::Itself
@@ -202,7 +202,7 @@ impl Pass<'_> {
                 }
                 _ => {}
             }
-            self.memory.share(shared);
+            self.memory.share(alias);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::{emit::Emitter, may_alias::MayAlias};
 use crate::{
     error::{Error, PassProblem, Result},
     graph::{Name, Node, NodeMeta, Site},
-    views::{Shared, View},
+    views::{Alias, View},
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ pub(super) type Id = usize;
 /// All tensors that are views or are written into, and their storages.
 ///
 /// A storage has a version, the number of writes so far. A tensor whose own version is older is
-/// stale: when it is read, its view of its base is taken again. A write is put back into all bases
+/// stale: when it is read, its view of its base is regenerated. A write is scattered into all bases
 /// at once, up to the root; [`Emitter::finish`] removes the nodes whose results are not read.
 #[derive(Default)]
 pub(super) struct Memory {
     tensors: Vec<Tensor>,
     storages: Vec<Storage>,
-    of: FxHashMap<Name, Id>,
+    ids: FxHashMap<Name, Id>,
     /// Names that now stand for another tensor, and the node that did this.
     moved: FxHashMap<Name, Writer>,
     may_alias: MayAlias,
@@ -35,8 +35,8 @@ struct Tensor {
     first: Name,
     newest: Name,
     version: u32,
-    /// The values of the base after and before this tensor was last put back into it.
-    put: Option<(Name, Name)>,
+    /// The values of the base after and before this tensor was last scattered into it.
+    scattered: Option<(Name, Name)>,
 }
 
 struct Storage {
@@ -44,7 +44,7 @@ struct Storage {
     version: u32,
     last: Option<Writer>,
     /// Why a write did not reach the root.
-    lost: Option<(Site, PassProblem)>,
+    poisoned_by: Option<(Site, PassProblem)>,
     tensors: usize,
 }
 
@@ -67,7 +67,7 @@ impl Writer {
 impl Memory {
     /// The tensor of this name. A new name is the root of a new storage.
     pub(super) fn tensor(&mut self, name: &Name) -> Id {
-        match self.of.get(name) {
+        match self.ids.get(name) {
             Some(id) => *id,
             None => {
                 let root = self.tensors.len();
@@ -75,7 +75,7 @@ impl Memory {
                     root,
                     version: 0,
                     last: None,
-                    lost: None,
+                    poisoned_by: None,
                     tensors: 0,
                 });
                 self.push(name, self.storages.len() - 1, None)
@@ -97,20 +97,20 @@ impl Memory {
             first: name.clone(),
             newest: name.clone(),
             version,
-            put: None,
+            scattered: None,
         });
-        self.of.insert(name.clone(), self.tensors.len() - 1);
+        self.ids.insert(name.clone(), self.tensors.len() - 1);
         self.tensors.len() - 1
     }
 
     /// Gives a tensor another name.
-    pub(super) fn call(&mut self, name: &Name, id: Id) {
-        self.of.insert(name.clone(), id);
+    pub(super) fn bind(&mut self, name: &Name, id: Id) {
+        self.ids.insert(name.clone(), id);
     }
 
     /// Makes a name stand for another tensor from now on.
     pub(super) fn rename(&mut self, name: &Name, id: Id, by: Writer) {
-        self.call(name, id);
+        self.bind(name, id);
         self.moved.insert(name.clone(), by);
     }
 
@@ -120,16 +120,16 @@ impl Memory {
     }
 
     /// Records a view.
-    pub(super) fn share(&mut self, shared: Shared) -> Id {
-        let base = self.tensor(&shared.of);
-        if matches!(shared.view, View::Itself | View::Same) {
-            self.call(&shared.result, base);
+    pub(super) fn share(&mut self, alias: Alias) -> Id {
+        let base = self.tensor(&alias.base);
+        if matches!(alias.view, View::Itself | View::Same) {
+            self.bind(&alias.result, base);
             return base;
         }
         let Some(storage) = self.tensors.get(base).map(|t| t.storage) else {
             return base;
         };
-        self.push(&shared.result, storage, Some((base, shared.view)))
+        self.push(&alias.result, storage, Some((base, alias.view)))
     }
 
     /// The first value of a tensor, which gives its type.
@@ -204,7 +204,7 @@ impl Memory {
 
     /// The newest value of the tensor of this name.
     pub(super) fn read(&mut self, name: &Name, emit: &mut Emitter<'_>) -> Result<Name> {
-        match self.of.get(name) {
+        match self.ids.get(name) {
             // As long as nothing was written, every name is its own value.
             Some(&id) if self.moved.contains_key(name) || self.written(id).is_some() => {
                 self.value(id, emit)
@@ -226,7 +226,7 @@ impl Memory {
             if tensor.version == storage.version {
                 break tensor.newest.clone();
             }
-            match (&tensor.base, &storage.lost) {
+            match (&tensor.base, &storage.poisoned_by) {
                 (Some((base, _)), _) => {
                     stale.push(id);
                     id = *base;
@@ -250,7 +250,7 @@ impl Memory {
             let (Some((_, view)), Some(last)) = (&tensor.base, &storage.last) else {
                 continue;
             };
-            let shown = emit.replay(view, &value, &tensor.first, &last.meta);
+            let shown = emit.regenerate_view(view, &value, &tensor.first, &last.meta);
             value = shown
                 .map_err(|problem| Error::Pass { site: Box::new(last.site.clone()), problem })?;
             self.set(id, &value, storage.version);
@@ -290,7 +290,7 @@ impl Memory {
             return;
         };
         if partly {
-            self.call(new, id)
+            self.bind(new, id)
         } else {
             self.set(id, new, version)
         }
@@ -301,7 +301,7 @@ impl Memory {
             };
             let between = views.get(from..=at).unwrap_or_default();
             let put = before.and_then(|before| {
-                let put = self.put((shown, between), before, &new, &write, emit);
+                let put = self.scatter((shown, between), before, &new, &write, emit);
                 put.map_err(|problem| Error::Pass { site: Box::new(write.site.clone()), problem })
             });
             match put {
@@ -309,7 +309,7 @@ impl Memory {
                     self.set(base, &after, version);
                     (from, new) = (at + 1, after);
                 }
-                Err(error) => return self.lose(base, error),
+                Err(error) => return self.poison(base, error),
             }
         }
     }
@@ -334,7 +334,7 @@ impl Memory {
             let storage = self.storages.get_mut(other)?;
             storage.version = storage.version.saturating_add(1);
             storage.last = Some(write.clone());
-            storage.lost = Some((write.site.clone(), problem));
+            storage.poisoned_by = Some((write.site.clone(), problem));
         }
         let storage = self.storages.get_mut(written)?;
         storage.version = storage.version.saturating_add(1);
@@ -348,22 +348,22 @@ impl Memory {
             tensor.newest = newest.clone();
             tensor.version = version;
         }
-        self.call(newest, id);
+        self.bind(newest, id);
     }
 
     /// Notes why a write did not reach a base. It matters only if someone reads the rest later.
-    fn lose(&mut self, base: Id, error: Error) {
+    fn poison(&mut self, base: Id, error: Error) {
         let storage = self.tensors.get(base).map(|t| t.storage);
         if let (Error::Pass { site, problem }, Some(storage)) =
             (error, storage.and_then(|s| self.storages.get_mut(s)))
         {
-            storage.lost = Some((*site, problem));
+            storage.poisoned_by = Some((*site, problem));
         }
     }
 
     /// Puts the new value of `shown` into a base, whose value is `before`. `views` say how `shown`
     /// views the next base, that one the next, and so on.
-    fn put(
+    fn scatter(
         &mut self,
         (shown, views): (Id, &[(View, Name)]),
         mut before: Name,
@@ -371,7 +371,7 @@ impl Memory {
         write: &Writer,
         emit: &mut Emitter<'_>,
     ) -> Result<Name, PassProblem> {
-        let last = self.tensors.get_mut(shown).map(|tensor| &mut tensor.put);
+        let last = self.tensors.get_mut(shown).map(|tensor| &mut tensor.scattered);
         // What this tensor put there last is overwritten now.
         if let Some(Some((after, older))) = &last
             && *after == before
@@ -380,11 +380,11 @@ impl Memory {
         }
         let after = match views {
             [(view, like)] => {
-                emit.put_back((view, like), &before, new, &write.meta, write.fills)?
+                emit.scatter_back((view, like), &before, new, &write.meta, write.fills)?
             }
             _ => {
                 let down: Vec<_> = views.iter().rev().map(|(view, like)| (view, like)).collect();
-                emit.put_back_through(&down, &before, new, &write.meta, write.fills)?
+                emit.scatter_back_through(&down, &before, new, &write.meta, write.fills)?
             }
         };
         if let Some(last) = last {

@@ -18,7 +18,7 @@ mod pass;
 mod result_type;
 mod rules;
 mod statistics;
-mod tied;
+mod tied_parameters;
 mod variants;
 
 use crate::{
@@ -53,7 +53,7 @@ use effects::MutatedInput;
 /// more elements, operators without a known functional variant.
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
-    let tied = tied::tied(program);
+    let tied = tied_parameters::tied(program);
     let mutated = graph::functionalise(&mut program.graph, &program.constraints, tied)?;
     for (spec, output) in program.signature.outputs.iter_mut().zip(&program.graph.outputs) {
         match (spec.name_mut(), output.name()) {
@@ -74,7 +74,7 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
         let node = Some(writer.site.node);
         program.mutations.push(Mutation { kind, target, input, value, node, source });
     }
-    let said = program.signature.outputs.iter().filter_map(|spec| {
+    let declared = program.signature.outputs.iter().filter_map(|spec| {
         let (kind, name, target) = match spec {
             OutputSpec::BufferMutation { name, target } => (MutationKind::Buffer, name, target),
             OutputSpec::ParameterMutation { name, target } => {
@@ -96,12 +96,12 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
             source: None,
         })
     });
-    for said in said {
-        let same = |m: &&mut Mutation| (m.kind, &m.target) == (said.kind, &said.target);
+    for declared in declared {
+        let same = |m: &&mut Mutation| (m.kind, &m.target) == (declared.kind, &declared.target);
         match program.mutations.iter_mut().find(same) {
-            // What the program says at its end comes after its writes.
-            Some(written) => written.value = said.value,
-            None => program.mutations.push(said),
+            // A declared output comes after all writes.
+            Some(written) => written.value = declared.value,
+            None => program.mutations.push(declared),
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::{
     graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::problem::problem,
     strides,
-    views::{Shared, View},
+    views::{Alias, View},
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -55,7 +55,7 @@ fn creates(node: &mut Node, graph: &Graph) {
 /// its argument shows of it.
 pub(super) fn of_storage(
     node: &mut Node,
-    shared: &mut Shared,
+    alias: &mut Alias,
     base: Id,
     memory: &mut Memory,
     emit: &mut Emitter<'_>,
@@ -64,14 +64,14 @@ pub(super) fn of_storage(
     let first = memory.first(root);
     let meta = emit.meta(&first).map_err(|p| problem(node, p))?;
     if strides::is_contiguous(&meta, emit.known) != Some(true) {
-        shared.view = View::Unknown;
+        alias.view = View::Unknown;
         return Ok(());
     }
-    if let View::AsStrided { offset, .. } = &mut shared.view {
+    if let View::AsStrided { offset, .. } = &mut alias.view {
         *offset = &*offset - &meta.storage_offset;
         if root != base {
             let value = memory.value(root, emit)?;
-            shared.of = value.clone();
+            alias.base = value.clone();
             if let Some(arg) = node.args.first_mut() {
                 arg.value = Argument::Tensor(value);
             }
@@ -141,7 +141,7 @@ impl Pass<'_> {
         };
         if strides::same(&before.sizes, &after.sizes, known) {
             is("alias", "default", &mut node, &x);
-            self.memory.call(&result, id);
+            self.memory.bind(&result, id);
             self.emit.nodes.push(node);
             return Ok(());
         }
@@ -159,8 +159,8 @@ impl Pass<'_> {
         }
         is("reshape", "default", &mut node, &x);
         node.args.push(positional("shape", Argument::sizes(&after.sizes)));
-        let shared = Shared { result, of: x, view: View::Shape };
-        let id = self.memory.share(shared);
+        let alias = Alias { result, base: x, view: View::Shape };
+        let id = self.memory.share(alias);
         self.memory.rename(&first, id, by);
         self.emit.nodes.push(node);
         Ok(())
@@ -180,8 +180,8 @@ impl Pass<'_> {
             strides: vec![Expr::ONE],
             ..meta.clone()
         };
-        let mut share = |result: &Name, of: &Name, view| {
-            self.memory.share(Shared { result: result.clone(), of: of.clone(), view })
+        let mut share = |result: &Name, base: &Name, view| {
+            self.memory.share(Alias { result: result.clone(), base: base.clone(), view })
         };
         let args = [
             ("self", Argument::Tensor(x.clone())),
@@ -211,7 +211,7 @@ impl Pass<'_> {
         let id = self.memory.tensor(&source);
         self.memory.rename(&first, id, by);
         if let Some(result) = node.outputs.first().and_then(Argument::name) {
-            self.memory.call(result, id);
+            self.memory.bind(result, id);
             node.target = OpName::new("aten", "alias", "default");
             node.args = vec![positional("self", Argument::Tensor(source))];
             self.emit.nodes.push(node);

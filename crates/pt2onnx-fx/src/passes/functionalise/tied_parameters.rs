@@ -2,7 +2,7 @@
 
 use crate::{
     graph::{ExportedProgram, Name},
-    views::{Shared, View},
+    views::{Alias, View},
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::num::TryFromIntError;
 
 /// Inputs that share memory with an earlier one.
-pub(super) fn tied(program: &ExportedProgram) -> Vec<Shared> {
+pub(super) fn tied(program: &ExportedProgram) -> Vec<Alias> {
     let mut groups: FxHashMap<(usize, usize), Vec<(&Name, &Tensor)>> = FxHashMap::default();
     let mut order = Vec::new();
     for spec in &program.signature.inputs {
@@ -34,11 +34,11 @@ pub(super) fn tied(program: &ExportedProgram) -> Vec<Shared> {
 }
 
 /// How each of the tensors views the largest contiguous one.
-fn tie(group: &[(&Name, &Tensor)]) -> Vec<Shared> {
+fn tie(group: &[(&Name, &Tensor)]) -> Vec<Alias> {
     let whole = group.iter().filter(|(_, t)| t.is_contiguous());
     // The first of the largest.
     let whole = whole.rev().max_by_key(|(_, t)| t.numel()).or(group.first());
-    let Some(&(of, whole)) = whole else {
+    let Some(&(base, whole)) = whole else {
         return Vec::new();
     };
     let expr = |n: usize| i64::try_from(n).map(Expr::int);
@@ -67,11 +67,11 @@ fn tie(group: &[(&Name, &Tensor)]) -> Vec<Shared> {
             offset: expr(offset).ok()?,
         })
     };
-    let others = group.iter().filter(|(name, _)| *name != of);
+    let others = group.iter().filter(|(name, _)| *name != base);
     others
-        .map(|(name, tensor)| Shared {
+        .map(|(name, tensor)| Alias {
             result: (*name).clone(),
-            of: of.clone(),
+            base: base.clone(),
             view: view(tensor).unwrap_or(View::Unknown),
         })
         .collect()
