@@ -126,7 +126,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a file is that is not a readable `.pt2` archive.
+/// Kinds of files that are not readable `.pt2` archives.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
@@ -167,7 +167,7 @@ pub enum NotAnArchive {
     BigEndian,
 }
 
-/// What is wrong with a record.
+/// A fault of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
@@ -192,7 +192,7 @@ pub enum RecordProblem {
     Checksum,
 }
 
-/// What is wrong with a pickle. Pickles are read as data: nothing in them is imported or called.
+/// A fault of a pickle. Pickles are read as data: nothing in them is imported or called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
@@ -233,7 +233,7 @@ pub enum PickleProblem {
     Malformed(String),
 }
 
-/// What is wrong in a program that is well-formed JSON.
+/// A fault of a program in well-formed JSON.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]

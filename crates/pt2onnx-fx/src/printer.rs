@@ -104,7 +104,7 @@ impl<'a> Printer<'a> {
                 Part::One(name) if self.is_used_part(&part) => {
                     lines.push(line(name, self.users_of(name), &node.name, index));
                 }
-                // The list has a node of its own, whose name is lost.
+                // The list is a node, whose name is lost.
                 Part::List(names) if self.is_used_part(&part) => {
                     let list: Name = format!("{}_{index}", node.name).into();
                     let used = |n: &&Name| !is_unused(n);

@@ -82,7 +82,7 @@ struct Line<'a> {
     name: Name,
     typed: bool,
     code: String,
-    /// What it reads, each once.
+    /// The values that it reads, each once.
     reads: Vec<Name>,
     meta: &'a NodeMeta,
 }
@@ -245,7 +245,7 @@ fn summary(meta: &NodeMeta) -> String {
     }
 }
 
-/// `: "f32[s0, 8]"`; nothing for what is no tensor and no number.
+/// `: "f32[s0, 8]"`; nothing for other values than tensors and numbers.
 fn annotation(graph: &Graph, name: &Name) -> String {
     match graph.values.get(name) {
         Some(ValueMeta::Tensor(meta)) => {

@@ -250,7 +250,7 @@ record! {
         arg: TensorArgument<'a>,
         user_input_name: Text<'a>,
     }
-    /// What inputs and outputs are.
+    /// The meaning of inputs and outputs.
     GraphSignature {
         input_specs: Vec<InputSpec<'a>>,
         output_specs: Vec<OutputSpec<'a>>,
@@ -358,7 +358,7 @@ union! {
         "as_tensor" => Tensor(TensorArgument<'a>),
         "as_none" => None(IgnoredAny),
     }
-    /// What a call may take or return.
+    /// A value that a call takes or returns.
     Argument {
         "as_none" => None(IgnoredAny),
         "as_tensor" => Tensor(TensorArgument<'a>),
@@ -400,7 +400,7 @@ union! {
         "as_string" => String(Text<'a>),
         "as_bool" => Bool(bool),
     }
-    /// What an input is.
+    /// The meaning of an input.
     InputSpec {
         "user_input" => UserInput(UserSpec<'a>),
         "parameter" => Parameter(InputToParameterSpec<'a>),
@@ -410,7 +410,7 @@ union! {
         "token" => Token(TokenSpec<'a>),
         "constant_input" => Constant(InputToConstantInputSpec<'a>),
     }
-    /// What an output is.
+    /// The meaning of an output.
     OutputSpec {
         "user_output" => UserOutput(UserSpec<'a>),
         "loss_output" => Loss(TokenSpec<'a>),

@@ -1,5 +1,4 @@
-//! What sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view,
-//! whether elements overlap.
+//! Layouts: whether a tensor is contiguous, whether `reshape` is a view, whether elements overlap.
 
 use crate::graph::TensorMeta;
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -60,7 +59,7 @@ pub fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| known.prove_eq(a, b) == Some(true))
 }
 
-/// What `reshape` makes.
+/// The result of `reshape`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reshape {
     /// A view with these strides; without any if they are not known.
@@ -71,7 +70,7 @@ pub enum Reshape {
     Unknown,
 }
 
-/// What `reshape` of a tensor to `sizes` makes, as `computeStride` of PyTorch decides.
+/// The result of `reshape` to `sizes`, as `computeStride` of PyTorch decides.
 pub fn reshape(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Reshape {
     if is_contiguous(from, known) == Some(true) {
         return Reshape::View(contiguous(sizes));
@@ -83,7 +82,7 @@ pub fn reshape(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Reshap
 }
 
 /// [`reshape`] of what is not in order: each group of dimensions that follow each other in memory
-/// becomes dimensions of its own.
+/// becomes dimensions separately.
 fn regrouped(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Option<Reshape> {
     // Where it may be that a dimension has one element, it is taken to have more: that changes no
     // answer that is certain.

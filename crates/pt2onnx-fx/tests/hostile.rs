@@ -394,7 +394,7 @@ fn entry(bytes: &[u8], record: &str) -> usize {
 #[test]
 fn checksums_that_differ() {
     let program = "models/model.json";
-    // That of a long program is verified on another thread.
+    // Another thread verifies the checksum of a long program.
     for length in [0, 4 << 20] {
         let bytes = edited(program, |json| json["new"] = json!("x".repeat(length)));
         let with = |record: &str, crc: u32| {
@@ -405,7 +405,7 @@ fn checksums_that_differ() {
         assert_error(&with(program, 7), "FILE: record `models/model.json` has a wrong checksum");
         let config = "data/weights/model_weights_config.json";
         assert_error(&with(config, 7), &format!("FILE: record `{config}` has a wrong checksum"));
-        // PyTorch can be told not to compute them; weights are not read at all.
+        // PyTorch can leave them out; weights are not read at all.
         assert!(!read_bytes(&with(program, 0)).graph.nodes.is_empty());
         assert!(!read_bytes(&with("data/weights/weight_0", 7)).state.is_empty());
     }

@@ -197,7 +197,7 @@ fn from_memory() {
     );
 }
 
-/// What `strict=True` of PyTorch 2.15 gives.
+/// A record of PyTorch 2.15 with `strict=True`.
 #[test]
 fn types_recorded_as_without_autocast_are_an_error() {
     let program = |result: &str| {

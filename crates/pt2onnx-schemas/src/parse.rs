@@ -33,7 +33,7 @@ pub struct Param<'a> {
     pub keyword: bool,
 }
 
-/// The type of a parameter or result, and what is said of its memory.
+/// The type of a parameter or result, and its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot<'a> {
     /// The type.
@@ -172,7 +172,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// What is in the parentheses at the start, and what follows them.
+/// The text in the parentheses at the start, and the rest.
 fn bracket(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -3,7 +3,7 @@
 use crate::{LIST, Schema, Type};
 use std::sync::{LazyLock, OnceLock};
 
-/// What an overload writes into.
+/// The arguments that an overload writes into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// `add_`: its first argument. There is a variant if that is a tensor, and the only one.
@@ -29,13 +29,13 @@ pub struct Variant {
 static LINES: LazyLock<Vec<&str>> =
     LazyLock::new(|| LIST.lines().filter(|line| !line.starts_with('#')).collect());
 
-/// Those with a `!`, and what they write once it was asked for.
+/// Those with a `!`, and their writes, computed on first use.
 static WRITERS: LazyLock<Vec<(&str, OnceLock<Writes>)>> = LazyLock::new(|| {
     let writing = LINES.iter().filter(|line| line.contains('!'));
     writing.map(|line| (*line, OnceLock::new())).collect()
 });
 
-/// What the overload `aten::add_.Tensor` writes into. `None` if it writes nothing, or if PyTorch's
+/// The writes of an overload such as `aten::add_.Tensor`. `None` if there are none, or if PyTorch's
 /// list does not have it.
 pub fn writes(overload: &str) -> Option<&'static Writes> {
     let at = WRITERS.binary_search_by(|(line, _)| full_name(line).cmp(overload)).ok()?;
@@ -83,8 +83,8 @@ pub fn functional_name(name: &str) -> Option<String> {
 }
 
 /// The overload of `name` that writes nothing and takes these parameters: in this order, or else by
-/// their names. Further ones must have defaults. Of several, the one with the overload's name, or
-/// else with the fewest parameters.
+/// their names. Further ones must have defaults. An overload of the same name comes first, and then
+/// one with fewer parameters.
 fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Variant> {
     let prefix = format!("{}::{name}", schema.namespace);
     let start = LINES.partition_point(|line| full_name(line) < prefix.as_str());

@@ -15,13 +15,13 @@ pub(super) struct Headers<'a> {
     file: &'a FileRange,
     length: u64,
     at: u64,
-    /// What was read last, and where.
+    /// The bytes that were read last, and their position.
     window: Vec<u8>,
     start: u64,
 }
 
 impl<'a> Headers<'a> {
-    /// Of a range of so many bytes.
+    /// Reads a range of `length` bytes.
     pub fn new(file: &'a FileRange, length: u64) -> Self {
         Self { file, length, at: 0, window: Vec::new(), start: 0 }
     }

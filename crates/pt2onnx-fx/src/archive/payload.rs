@@ -12,7 +12,7 @@ use pt2onnx_tensor::Tensor;
 /// Tensors and objects by qualified name.
 pub(super) type Payloads = Vec<(String, Payload)>;
 
-/// What a qualified name stands for.
+/// The data of a qualified name.
 pub(super) enum Payload {
     Tensor(Tensor),
     /// A pickle, unread.

@@ -53,7 +53,7 @@ pub enum Value {
     Object {
         /// `module.name`.
         class: Arc<str>,
-        /// What it is told to be: mostly a dict of its attributes.
+        /// The state that it is given: mostly a dict of its attributes.
         state: Option<Id>,
     },
 }
@@ -150,7 +150,7 @@ mod op {
     pub const FRAME: u8 = 0x95;
 }
 
-/// What a pickle may hold.
+/// The objects that a pickle may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Whether it may name this class or function, `module.name`.

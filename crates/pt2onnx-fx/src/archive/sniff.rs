@@ -1,4 +1,4 @@
-//! What a file that is no archive looks like, by its first bytes.
+//! Kinds of files by their first bytes.
 
 use crate::error::NotAnArchive;
 
@@ -16,7 +16,7 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\x93NUMPY", "an array of NumPy"),
 ];
 
-/// What a file that is no zip file looks like, by its first [`START`] bytes.
+/// The kind of a file that is not a zip file, by its first [`START`] bytes.
 /// [`NotAnArchive::NotZip`] if nothing is known of it.
 pub fn other_file(bytes: &[u8]) -> NotAnArchive {
     let bytes = bytes.get(..START).unwrap_or(bytes);

@@ -1,4 +1,4 @@
-//! What `torch.save` writes: a zip of its own with a pickle, and one record for each storage.
+//! Files of `torch.save`: a zip with a pickle, and one record for each storage.
 //! Tensors are views of those.
 
 use super::{
@@ -29,7 +29,7 @@ fn not_saved(error: Error) -> Error {
     }
 }
 
-/// What pickles of tensors may name.
+/// Names that pickles of tensors may use.
 const RULES: Rules = Rules { allowed, objects: false };
 
 /// Classes and functions that a pickle may name, besides element types and storage types
@@ -64,7 +64,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Of the bytes of a zip.
+    /// Reads the bytes of a zip.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
         Self::open(Records::new(place, bytes).map_err(not_saved)?)
     }
@@ -129,8 +129,8 @@ impl Saved {
         })
     }
 
-    /// The tensor that a call makes. `Err` says what it is if it is no tensor; `None` if its
-    /// arguments are wrong.
+    /// The tensor that a call makes. `Err` describes another object; `None` if its arguments are
+    /// wrong.
     fn resolve(&self, id: Id) -> Result<Option<Result<Tensor, TensorError>>, String> {
         let mut value = self.pickle.get(id).clone();
         // Parameters wrap tensors. A loop: a hostile pickle may wrap as often as it likes.

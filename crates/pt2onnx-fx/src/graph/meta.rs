@@ -107,8 +107,8 @@ fn frames(stack_trace: &str) -> impl Iterator<Item = SourceLine<'_>> {
     })
 }
 
-/// What begins the paths of torch's files that traces show, after `torch/`. A user's own folder can
-/// also be called `torch`.
+/// Starts of the paths of torch's files in traces, after `torch/`. A user's folder may have that
+/// name, too.
 const FILES_OF_TORCH: &[&str] = &[
     "_compile.py",
     "_decomp/",

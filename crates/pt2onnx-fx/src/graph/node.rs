@@ -79,8 +79,7 @@ impl Node {
         names
     }
 
-    /// Names of all values that the node reads, in order. What its bodies read is among them,
-    /// because it is passed to them as arguments.
+    /// Names of all values that the node reads, in order, those that its bodies read included.
     pub fn input_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
         self.args.iter().for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
@@ -119,7 +118,7 @@ pub struct NamedArg {
     pub name: Name,
     /// How it was passed.
     pub kind: ArgKind,
-    /// What was passed.
+    /// The value.
     pub value: Argument,
 }
 

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::Tensor;
 
-/// What `torch.export.export` returns, as read from a file.
+/// An exported program, as `torch.export.export` returns it.
 #[derive(Clone, Debug)]
 pub struct ExportedProgram {
     /// The graph.
@@ -29,7 +29,7 @@ pub struct ExportedProgram {
     pub state: IndexMap<String, Tensor>,
     /// Lifted constants and non-persistent buffers by qualified name.
     pub constants: IndexMap<String, Constant>,
-    /// What the program writes into its state and inputs. Empty until
+    /// Writes of the program into its state and inputs. Empty until
     /// [`functionalise`](crate::passes::functionalise::functionalise) has run.
     pub mutations: Vec<Mutation>,
     /// Version of PyTorch that wrote the program: `2.15.0+cu132`.

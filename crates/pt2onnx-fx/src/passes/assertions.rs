@@ -23,9 +23,8 @@ pub fn remove_assertions(program: &mut ExportedProgram) {
     clean(&mut program.graph);
 }
 
-/// What a program checks when it runs, apart from types and what the ranges of its symbols say
-/// already: each condition with the user's line, in the order of the graph, bodies included. An
-/// ONNX model checks none of it.
+/// Run-time checks of a program apart from types and ranges of symbols: each condition with the
+/// user's line, in the order of the graph, bodies included. An ONNX model has none of them.
 pub fn checks(program: &ExportedProgram) -> Vec<String> {
     let mut all = Vec::new();
     checks_of(&program.graph, &program.constraints, &mut all);
@@ -44,7 +43,7 @@ fn checks_of(graph: &Graph, constraints: &Constraints, all: &mut Vec<String>) {
     }
 }
 
-/// What an assertion checks. None if that is known.
+/// The condition of an assertion. `None` if its value is known.
 fn condition(node: &Node, graph: &Graph, constraints: &Constraints) -> Option<String> {
     let value = node.args.first().map(|a| &a.value)?;
     let known = value.name().and_then(|name| graph.values.get(name));

@@ -121,7 +121,7 @@ impl<'a> Formulas<'a> {
             })
     }
 
-    /// The width of the queries, of which this is the product with the keys.
+    /// The width of the queries in this product of queries and keys.
     fn query_width(&self, products: &Name) -> Option<&'a Expr> {
         let (_, mut node) = self.producer(products)?;
         while &*node.target.name == "view" {
@@ -131,7 +131,7 @@ impl<'a> Formulas<'a> {
         self.meta(tensor(node.arg("self").filter(|_| is_product)?)?)?.sizes.last()
     }
 
-    /// The width of the values, of which the product with the weights at `i` is a mean.
+    /// The width of the values that the weights at `i` are multiplied with.
     fn value_width(&self, i: usize, weights: &'a Node) -> Option<&'a Expr> {
         let mut name = weights.outputs.first().and_then(tensor)?;
         for node in self.graph.nodes.get(i + 1..)? {

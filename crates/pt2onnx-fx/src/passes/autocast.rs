@@ -365,8 +365,7 @@ fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> O
     if let Some((_, policy)) = listed.next() {
         return (!own).then_some(policy);
     }
-    // An operator that calls one of those: `einsum` on a CPU, `lstm`. It is the recorded type that
-    // tells.
+    // An operator that calls one of those (`einsum` on a CPU, `lstm`) shows by its recorded type.
     let calls = recorded(node, graph) == Some(autocast.dtype)
         && !own
         && !CONVERSIONS.contains(&&*op.name)

@@ -24,7 +24,7 @@ pub(super) fn make_opaque(graph: &mut Graph, site: &Site) -> bool {
         return false;
     }
     let name = node.target.name.to_string();
-    // Without an overload it is no operator, and nobody looks for what it writes.
+    // Without an overload it is not an operator, and counts as pure.
     node.target = OpName::new(OPAQUE, &name, "");
     node.args.retain(|arg| !matches!(arg.value, Argument::Graph { .. }));
     true

@@ -2,8 +2,8 @@
 //!
 //! The archive has `_vmap_increment_nesting`, `_add_batch_dim` for each batched input, the ops on
 //! single elements, `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in
-//! between are recorded without their batch dimension, so that the ops can stand in a body as they
-//! are. What does not depend on the batch stays outside.
+//! between are recorded without their batch dimension, so that the ops can stand in a body
+//! unchanged. Nodes that do not depend on the batch stay outside.
 
 use super::{names::Taken, problem::problem};
 use crate::{

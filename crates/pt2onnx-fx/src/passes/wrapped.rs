@@ -95,9 +95,8 @@ struct Written {
     slice: Option<[i64; 3]>,
 }
 
-/// What `auto_functionalized_v2` writes into: `_NAME_base_index`, `_NAME_alias` or
-/// `_NAME_slice_dim`, ... say what of `_all_bases` is argument `NAME`. `None` if they say something
-/// else.
+/// The writes of `auto_functionalized_v2`: `_NAME_base_index`, `_NAME_alias` or `_NAME_slice_dim`,
+/// ... map argument `NAME` to a part of `_all_bases`. `None` in other cases.
 fn written(info: &[NamedArg]) -> Option<Vec<Written>> {
     let int = |name: &str| {
         let arg = info.iter().find(|arg| &*arg.name == name)?;

@@ -78,7 +78,7 @@ pub(super) trait Tokens<'a> {
     /// A word; `None` if the text does not go on with one.
     fn accept_word(&mut self) -> Option<Word<'a>>;
 
-    /// Reads this plain word if the text goes on with it; returns whether it did.
+    /// Reads this plain word if it is next; returns whether it did.
     fn accept_keyword(&mut self, keyword: &str) -> bool;
 
     fn word(&mut self, what: &str) -> Parsed<&'a str>;

@@ -12,7 +12,7 @@ use pt2onnx_symbolic::{Constraints, Expr};
 /// How a tensor views its base. Dimensions are counted from the first one, from 0 on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum View {
-    /// It is the base: the operator returns its argument. What changes the shape of one in place
+    /// The base itself: the operator returns its argument. A change of the shape of one in place
     /// changes that of the other.
     Itself,
     /// Another tensor with all elements of the base, unchanged.
@@ -105,8 +105,8 @@ pub struct Alias {
 
 /// The results of a node that share memory with an argument, or may share it.
 ///
-/// `values` has the types of its arguments and results. Strides may be missing there; they tell
-/// whether `reshape` and `contiguous` are copies.
+/// `values` has the types of its arguments and results. Strides may be missing there; they decide
+/// whether `reshape` and `contiguous` copy.
 pub fn aliases(node: &Node, values: &Values, known: &Constraints) -> Vec<Alias> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
@@ -215,8 +215,7 @@ impl Call<'_> {
         if strides::has_strides(self.base) && strides::has_strides(out) {
             return strides::same_layout(self.base, out, self.known).then_some(View::Itself);
         }
-        // The result's strides are not told: the order that is asked for tells whether it is a
-        // copy.
+        // Strides are unknown; the requested memory format decides whether this copies.
         let order = match self.node.arg("memory_format") {
             Some(&Argument::MemoryFormat(order)) => order,
             _ if &*self.node.target.name == "contiguous" => MemoryFormat::Contiguous,
@@ -259,12 +258,12 @@ impl Call<'_> {
 
     /// `transpose`, under any of its names.
     fn transposed(&self) -> View {
-        let first = ["dim0", "axis0"].iter().find_map(|n| self.node.arg(n));
-        let second = ["dim1", "axis1"].iter().find_map(|n| self.node.arg(n));
-        match (first, second) {
-            (Some(Argument::Int(a)), Some(Argument::Int(b))) => {
-                swapped(self.rank, self.wrap(*a), self.wrap(*b))
-            }
+        let dim = |names: [&str; 2]| {
+            let name = names.into_iter().find(|name| self.node.arg(name).is_some())?;
+            self.dim(name, 0)
+        };
+        match (dim(["dim0", "axis0"]), dim(["dim1", "axis1"])) {
+            (Some(a), Some(b)) => swapped(self.rank, a, b),
             _ => View::Unknown,
         }
     }
@@ -274,19 +273,30 @@ impl Call<'_> {
             Some(Argument::Ints(dims)) => {
                 View::Permute(dims.iter().map(|&d| self.wrap(d)).collect())
             }
-            // Of a tensor without dimensions.
+            // The argument has no dimensions.
             _ => View::Shape,
         }
     }
 
     fn moved(&self) -> Option<View> {
-        let list = |arg: Option<&Argument>| match arg {
-            Some(Argument::Int(i)) => Some(vec![self.wrap(*i)]),
-            Some(Argument::Ints(dims)) => Some(dims.iter().map(|&d| self.wrap(d)).collect()),
-            _ => None,
+        let list = |name: &str| match self.node.arg(name)? {
+            Argument::Ints(dims) => Some(dims.iter().map(|&d| self.wrap(d)).collect()),
+            _ => Some(vec![self.dim(name, 0)?]),
         };
-        let (from, to) = (list(self.node.arg("source"))?, list(self.node.arg("destination"))?);
-        Some(moved(self.rank, &from, &to).unwrap_or(View::Unknown))
+        let (from, to): (Vec<i64>, Vec<i64>) = (list("source")?, list("destination")?);
+        moved(self.rank, &from, &to)
+    }
+
+    fn selected(&self) -> Option<View> {
+        Some(View::Select { dim: self.dim("dim", 0)?, index: self.node.arg("index")?.clone() })
+    }
+
+    fn unfolded(&self) -> Option<View> {
+        Some(View::Unfold {
+            dim: self.dim("dimension", 0)?,
+            size: self.int("size", 1)?,
+            step: self.int("step", 1)?,
+        })
     }
 
     fn sliced(&self) -> Option<View> {
@@ -349,6 +359,11 @@ impl Call<'_> {
 fn views(call: &Call) -> Option<Vec<View>> {
     let (node, rank, results, values) = (call.node, call.rank, call.results, call.values);
     let complex = call.base.dtype.is_complex();
+    // A view of unknown dimensions is not a copy.
+    let known = |view: Option<View>| view.unwrap_or(View::Unknown);
+    let all = |views: Option<Vec<View>>| {
+        Some(views.unwrap_or_else(|| vec![View::Unknown; results.len()]))
+    };
     let view = match &*node.target.name {
         "alias" | "detach" => View::Same,
         "lift" | "lift_fresh" | "positive" => View::Itself,
@@ -373,28 +388,24 @@ fn views(call: &Call) -> Option<Vec<View>> {
         "mH" | "adjoint" | "matrix_H" if complex => View::Adjoint,
         "mH" | "adjoint" | "matrix_H" => swapped(rank, rank - 2, rank - 1),
         "permute" => call.permuted(),
-        "movedim" | "moveaxis" => call.moved()?,
-        "select" => View::Select { dim: call.dim("dim", 0)?, index: node.arg("index")?.clone() },
-        "slice" => call.sliced()?,
-        "narrow" => call.narrowed()?,
+        "movedim" | "moveaxis" => known(call.moved()),
+        "select" => known(call.selected()),
+        "slice" => known(call.sliced()),
+        "narrow" => known(call.narrowed()),
         "split"
         | "split_with_sizes"
         | "chunk"
         | "tensor_split"
         | "unsafe_split"
         | "unsafe_split_with_sizes"
-        | "unsafe_chunk" => return pieces(call.dim("dim", 0)?, results, values),
-        "hsplit" => return pieces(i64::from(rank > 1), results, values),
-        "vsplit" => return pieces(0, results, values),
-        "dsplit" => return pieces(2, results, values),
-        "unbind" => return call.unbound(),
-        "diagonal" => call.diagonal(0, 1)?,
-        "linalg_diagonal" => call.diagonal(-2, -1)?,
-        "unfold" => View::Unfold {
-            dim: call.dim("dimension", 0)?,
-            size: call.int("size", 1)?,
-            step: call.int("step", 1)?,
-        },
+        | "unsafe_chunk" => return all(pieces(call.dim("dim", 0), results, values)),
+        "hsplit" => return all(pieces(Some(i64::from(rank > 1)), results, values)),
+        "vsplit" => return all(pieces(Some(0), results, values)),
+        "dsplit" => return all(pieces(Some(2), results, values)),
+        "unbind" => return all(call.unbound()),
+        "diagonal" => known(call.diagonal(0, 1)),
+        "linalg_diagonal" => known(call.diagonal(-2, -1)),
+        "unfold" => known(call.unfolded()),
         "expand" | "expand_as" | "broadcast_to" => View::Expand,
         "as_strided" => call.strided(),
         "real" if complex => View::Real,
@@ -436,7 +447,8 @@ fn moved(rank: i64, from: &[i64], to: &[i64]) -> Option<View> {
 }
 
 /// The results one after the other along `dim`, by their recorded sizes.
-fn pieces(dim: i64, results: &[Name], values: &Values) -> Option<Vec<View>> {
+fn pieces(dim: Option<i64>, results: &[Name], values: &Values) -> Option<Vec<View>> {
+    let dim = dim?;
     let mut start = Expr::ZERO;
     let piece = |result: &Name| {
         let size = tensor(values, result)?.sizes.get(usize::try_from(dim).ok()?)?;

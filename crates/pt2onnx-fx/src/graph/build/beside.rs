@@ -15,10 +15,9 @@ const BATCH: usize = 256;
 const WAITING: usize = 8;
 
 /// Runs `read` on another thread, with a sink that hands on to `sink`. `None` if no thread can be
-/// started or anything is wrong, which reading on one thread tells.
+/// started or anything is wrong: reading on one thread reports it.
 ///
-/// The graph is built on the thread that goes on with it: what is freed on others is used again
-/// later.
+/// The graph is built on the thread that continues with it: memory freed on others is reused late.
 pub(super) fn read<'de, S: Sink<'de>, T: Send, E: Send>(
     mut sink: S,
     read: impl FnOnce(&mut Batches<'de>) -> Result<T, E> + Send,
@@ -42,7 +41,7 @@ pub(super) fn read<'de, S: Sink<'de>, T: Send, E: Send>(
     Some((read, sink))
 }
 
-/// What was read, in order: the nodes of a graph come before the types of its tensors.
+/// Parsed parts in order: the nodes of a graph come before the types of its tensors.
 #[derive(Default)]
 struct Batch<'de> {
     nodes: Vec<s::Node<'de>>,
@@ -57,7 +56,7 @@ pub(super) struct Batches<'de> {
 
 impl Batches<'_> {
     fn hand_over(&mut self) {
-        // What is not taken any more is not needed.
+        // After an error, the receiver is gone and needs nothing.
         let _ = self.sender.send(mem::take(&mut self.batch));
     }
 }

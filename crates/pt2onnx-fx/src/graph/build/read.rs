@@ -32,7 +32,7 @@ pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
     }
 }
 
-/// Reads a program of any older schema, or tells what is wrong with one of the newest.
+/// Reads a program of any older schema, or reports the fault of one of the newest.
 fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
     let in_json = |error| Error::Json { place: place.clone(), error };
     let json = match serde_json::from_slice::<s::Header>(json) {
@@ -54,8 +54,8 @@ fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
     read.build(upgraded.constants, place)
 }
 
-/// Objects and lists within each other that are read. That is about as deep as the readers of ONNX
-/// models follow: they take 100 messages within each other, which are 32 graphs.
+/// The deepest nesting of objects and lists, about that of readers of ONNX models: they take 100
+/// nested messages, which are 32 graphs.
 const MAX_NESTING: usize = 360;
 
 /// Stack for reading [`MAX_NESTING`] levels.
@@ -140,7 +140,7 @@ struct GraphBuilder<'a> {
     begun: Begun,
     /// Types of tensors by their JSON.
     metas: FxHashMap<&'a str, ValueMeta>,
-    /// The first thing that is wrong. What comes after it is not built.
+    /// The first fault. Nothing after it is built.
     wrong: Option<Invalid>,
 }
 

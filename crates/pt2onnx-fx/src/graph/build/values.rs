@@ -13,7 +13,7 @@ use pt2onnx_symbolic::{Expr, is_possible};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
-/// What of a graph is built before the rest of it is read.
+/// The part of a graph that is built while the rest of it is read.
 #[derive(Default)]
 pub(super) struct Begun {
     pub(super) nodes: Vec<Arc<Node>>,

@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operands that share memory.
 struct Group {
-    /// The tensor of which all are views.
+    /// The tensor that all of them view.
     base: Id,
     /// The position of the operand that is this tensor.
     at: usize,
@@ -37,7 +37,7 @@ struct Written {
 }
 
 impl Pass<'_> {
-    /// Functionalises the bodies of a node. What they write into is written after it.
+    /// Functionalises the bodies of a node. Their writes into operands follow the node.
     pub(super) fn higher_order(&mut self, mut node: Node) -> Result<()> {
         // PyTorch's list of the operands that are written into.
         node.args.retain(|arg| &*arg.name != "mutated_arg_indices");
@@ -226,7 +226,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Makes the body return the slices of operands that it writes into.
+    /// Makes the body return the slices that it writes into.
     fn return_slices(
         &mut self,
         node: &mut Node,
@@ -330,8 +330,8 @@ impl Pass<'_> {
     }
 }
 
-/// What a loop may return as carried value `at`: what the body does, or where it returns another
-/// carried value, what that may be.
+/// The outputs that carried value `at` may come from: that of the body, and where this is another
+/// carried value, those of that one.
 fn carried_from(at: usize, returned: &[Returned], carried: usize) -> Vec<&Returned> {
     let (mut seen, mut all, mut next) = (FxHashSet::from_iter([at]), Vec::new(), vec![at]);
     while let Some(returned) = next.pop().and_then(|at| returned.get(at)) {

@@ -1,4 +1,4 @@
-//! What a graph does to its inputs, and where its outputs lie in memory.
+//! Effects of a graph on its inputs, and the memory of its outputs.
 
 use super::memory::{Id, Memory, Writer};
 use crate::{
@@ -25,7 +25,7 @@ pub(super) struct Tie {
     pub(super) path: Vec<(View, TensorMeta)>,
 }
 
-/// What a graph does to its inputs.
+/// Effects of a graph on its inputs.
 pub(super) struct Effects {
     pub(super) mutated: Vec<MutatedInput>,
     pub(super) returned: Vec<Returned>,
@@ -35,7 +35,7 @@ pub(super) struct Effects {
 pub(super) struct MutatedInput {
     /// Its position.
     pub(super) input: usize,
-    /// What it is at the end.
+    /// Its value at the end.
     pub(super) value: Name,
     pub(super) writer: Writer,
     /// Whether its elements changed.
@@ -56,7 +56,7 @@ pub(super) struct Returned {
 }
 
 impl Effects {
-    /// What happens to an input.
+    /// The effect on an input.
     pub(super) fn of(&self, input: usize) -> Option<&MutatedInput> {
         let at = self.mutated.binary_search_by_key(&input, |mutated| mutated.input).ok()?;
         self.mutated.get(at)

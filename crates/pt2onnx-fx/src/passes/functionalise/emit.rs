@@ -229,9 +229,8 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::scatter_back`], for a view of a view and so on, beginning with that of `base`: the
-    /// same views of the indices of the base's elements tell where each element of the last one
-    /// lies in the base.
+    /// As [`Emitter::scatter_back`], for a chain of views that begins with one of `base`: the same
+    /// views of the indices of the base's elements give the position of each element.
     fn scatter_by_index(
         &mut self,
         views: &[(&View, &Name)],
@@ -272,8 +271,8 @@ impl<'a> Emitter<'a> {
         Ok(self.reshape(&result, meta, from))
     }
 
-    /// As [`Emitter::scatter_back`], where a view between `base` and the last of `views` shows elements
-    /// more than once.
+    /// As [`Emitter::scatter_back`], where a view between `base` and the last of `views` shows
+    /// elements more than once.
     pub(super) fn scatter_back_through(
         &mut self,
         views: &[(&View, &Name)],

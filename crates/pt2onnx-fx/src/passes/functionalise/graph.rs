@@ -17,7 +17,7 @@ use crate::{
 use pt2onnx_symbolic::Constraints;
 use std::{mem::take, sync::Arc};
 
-/// Functionalises the graph of a program, of which some inputs share memory. Returns the inputs
+/// Functionalises the graph of a program. `tied` are inputs that share memory. Returns the inputs
 /// that it writes into.
 pub(super) fn functionalise(
     graph: &mut Graph,
@@ -43,7 +43,7 @@ pub(super) fn writes(graph: &Graph) -> bool {
     graph.nodes.iter().any(writes_node)
 }
 
-/// Functionalises a body, of which some inputs share memory.
+/// Functionalises a body. `ties` are inputs that share memory.
 pub(super) fn functionalise_body(
     graph: &mut Graph,
     known: &Constraints,

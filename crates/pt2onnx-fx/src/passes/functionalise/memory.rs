@@ -274,7 +274,7 @@ impl Memory {
     /// the base above it, and those between are taken again when they are read.
     pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
         let chain = self.chain(id);
-        // The bases as they are before.
+        // The values of the bases before the write.
         let befores: Vec<Result<Name>> =
             chain.iter().skip(1).map(|&base| self.value(base, emit)).collect();
         let views = self.views(&chain);
@@ -283,7 +283,7 @@ impl Memory {
             let shown = views.get(*at).zip(base);
             shown.is_some_and(|((view, shown), base)| emit.overlaps(view, &base, shown))
         };
-        // What is written into one element only would be in others, too.
+        // A write into one element may reach others.
         let partly = overlaps(&0) && !write.fills;
         let above = (1..views.len()).rev().find(overlaps).map_or(1, |at| at + 1);
         let Some(version) = self.next_version(id, &write) else {
@@ -323,8 +323,8 @@ impl Memory {
         chain.iter().map_while(view).collect()
     }
 
-    /// Counts a write to the storage of a tensor. What may be the same storage is not known
-    /// afterwards.
+    /// Counts a write to the storage of a tensor. The content of storages that may be the same one
+    /// is unknown afterwards.
     fn next_version(&mut self, id: Id, write: &Writer) -> Option<u32> {
         let written = self.tensors.get(id)?.storage;
         for other in self.may_alias.written(written) {
@@ -372,7 +372,7 @@ impl Memory {
         emit: &mut Emitter<'_>,
     ) -> Result<Name, PassProblem> {
         let last = self.tensors.get_mut(shown).map(|tensor| &mut tensor.scattered);
-        // What this tensor put there last is overwritten now.
+        // This overwrites what this tensor scattered last.
         if let Some(Some((after, older))) = &last
             && *after == before
         {

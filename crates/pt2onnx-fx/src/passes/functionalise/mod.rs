@@ -31,9 +31,9 @@ use effects::MutatedInput;
 ///
 /// A tensor that shares memory with one that is written has its new content where it is read later:
 /// a write to a view is put back into its base (`select_scatter`, ...), and other views are taken
-/// again. Sizes in what is added are integers or [`SymArg::Expr`](crate::graph::SymArg::Expr). What
-/// is written into parameters, buffers, constants and inputs is listed in
-/// [`ExportedProgram::mutations`], as is what the signature says of them.
+/// again. Sizes in added nodes are integers or [`SymArg::Expr`](crate::graph::SymArg::Expr). Writes
+/// into parameters, buffers, constants and inputs are listed in [`ExportedProgram::mutations`],
+/// with those that the signature declares.
 ///
 /// - If the functional operator returns another element type than that of the tensor that is
 ///   written into, `_to_copy` converts its result: `add_(f16, f32)` becomes an `add` that gives
@@ -44,13 +44,13 @@ use effects::MutatedInput;
 /// - Observers of quantisation-aware training become `_fused_moving_avg_obs_fq_helper_functional`,
 ///   which returns the new statistics.
 /// - An operator of another library that returns nothing gets a result, the new value of the tensor
-///   it writes into: its only tensor, or the only one that is no input of the graph. Of those that
-///   return something, the writes of torchaudio's `_lfilter_core_loop` are known; an archive does
-///   not say what others write.
+///   it writes into: its only tensor, or the only one that is not an input of the graph. Among
+///   those that return something, the writes of torchaudio's `_lfilter_core_loop` are known;
+///   archives do not declare those of others.
 ///
 /// # Errors
-/// Returns an error for writes to elements that share memory or to operands of bodies, `resize_` to
-/// more elements, operators without a known functional variant.
+/// Returns an error for writes to elements that share memory, for writes of bodies that cannot be
+/// returned, `resize_` to more elements, operators without a known functional variant.
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
     let tied = tied_parameters::tied(program);
@@ -107,7 +107,7 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     Ok(())
 }
 
-/// What kind of tensor an input is, and what it is called outside the graph.
+/// The kind of tensor that an input is, and its name outside the graph.
 fn owner(spec: &InputSpec) -> Option<(MutationKind, Name)> {
     match spec {
         InputSpec::Parameter { target, .. } => Some((MutationKind::Parameter, target.clone())),

@@ -21,7 +21,7 @@ pub(super) struct Operands {
     pub(super) kind: Kind,
     /// First values of what a loop carries.
     pub(super) carried: Vec<Argument>,
-    /// Tensors of which an iteration gets one slice.
+    /// Tensors that iterations get slice by slice.
     pub(super) sliced: Vec<Argument>,
     /// Operands that are the same in each iteration.
     pub(super) captured: Vec<Argument>,

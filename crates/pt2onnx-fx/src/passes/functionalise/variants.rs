@@ -3,7 +3,7 @@
 use crate::graph::{Argument, Node, OpName};
 use pt2onnx_schemas::{Variant, Writes, functional_name};
 
-/// What a node does to its arguments.
+/// The effect of a node on its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Write {
     /// Nothing.
@@ -50,7 +50,7 @@ pub(super) enum Statistics {
 /// Operators of other libraries, and the argument that they write into and may return.
 static WRITING: &[(&str, &str, usize)] = &[("torchaudio", "_lfilter_core_loop", 2)];
 
-/// What a node writes into, and its functional variant.
+/// The effect of a node, and its functional variant.
 pub(super) fn write(node: &Node) -> Write {
     let op = &node.target;
     if !op.is_operator() {
@@ -92,7 +92,7 @@ pub(super) fn write(node: &Node) -> Write {
     }
 }
 
-/// What an op writes into whose schema does not declare it.
+/// Effects that schemas do not declare.
 fn special(op: &OpName) -> Option<Write> {
     let aten = |name: &str| OpName::new("aten", name, "default");
     Some(match (&*op.name, &*op.overload) {
@@ -119,8 +119,7 @@ fn special(op: &OpName) -> Option<Write> {
     })
 }
 
-/// What an op with statistics of earlier inputs writes into: these in training, nothing otherwise.
-/// `None` for other ops.
+/// The effect of an op with running statistics: it writes them in training. `None` for other ops.
 fn statistics(node: &Node) -> Option<Write> {
     let name = &*node.target.name;
     let statistics = match name {
