@@ -18,11 +18,12 @@ use pt2onnx_symbolic::Constraints;
 use std::{mem::take, sync::Arc};
 
 /// Functionalises the graph of a program. `tied` are inputs that share memory. Returns the inputs
-/// that it writes into.
+/// that it writes into, without those of the user that only may have been written into.
 pub(super) fn functionalise(
     graph: &mut Graph,
     known: &Constraints,
     tied: Vec<Alias>,
+    is_users: &dyn Fn(usize) -> bool,
 ) -> Result<Vec<MutatedInput>> {
     if !writes(graph) {
         return Ok(Vec::new());
@@ -32,7 +33,7 @@ pub(super) fn functionalise(
         memory.share(alias);
     }
     let nodes = take(&mut graph.nodes);
-    let mut mutated = walk(nodes, memory, Emitter::new(graph, known))?.mutated;
+    let mut mutated = walk(nodes, memory, Emitter::new(graph, known), is_users)?.mutated;
     mutated.retain(|m| m.is_written);
     Ok(mutated)
 }
@@ -64,7 +65,7 @@ pub(super) fn functionalise_body(
             memory.may_be(id, earlier);
         }
     }
-    walk(nodes, memory, emit)
+    walk(nodes, memory, emit, &|_| false)
 }
 
 /// Records that an input is a view of another one. The views between them are taken, in case that a
@@ -88,8 +89,14 @@ fn share_input(tie: &Tie, input: &Name, base: &Name, memory: &mut Memory, emit: 
     share(input, &at, last.clone());
 }
 
-/// Functionalises a graph of these nodes.
-fn walk(nodes: Vec<Arc<Node>>, mut memory: Memory, emit: Emitter<'_>) -> Result<Effects> {
+/// Functionalises a graph of these nodes. If it is not known whether an input was written into, that
+/// is an error, unless it may be left out.
+fn walk(
+    nodes: Vec<Arc<Node>>,
+    mut memory: Memory,
+    emit: Emitter<'_>,
+    may_leave_out: &dyn Fn(usize) -> bool,
+) -> Result<Effects> {
     let names = emit.graph.inputs.iter().map(Argument::name);
     let inputs: Vec<(Option<Name>, Id)> =
         names.map(|name| (name.cloned(), name.map_or(0, |name| memory.tensor(name)))).collect();
@@ -104,21 +111,24 @@ fn walk(nodes: Vec<Arc<Node>>, mut memory: Memory, emit: Emitter<'_>) -> Result<
         pass::current(output, &mut memory, &mut emit)?;
     }
     emit.graph.outputs = outputs;
-    let mutated = mutated(&inputs, &mut memory, &mut emit)?;
+    let known = |&(at, (_, id)): &(usize, &(_, Id))| !(memory.is_unknown(*id) && may_leave_out(at));
+    let known: Vec<usize> = inputs.iter().enumerate().filter(known).map(|(at, _)| at).collect();
+    let mutated = mutated(&inputs, known, &mut memory, &mut emit)?;
     emit.finish(mutated.iter().map(|m| &m.value));
     Ok(Effects { mutated, returned })
 }
 
-/// The inputs that were written into, with what they are at the end. `inputs` are their names, and
-/// what they were at first.
+/// The `known` inputs that were written into, with their values at the end. `inputs` are all names,
+/// and the first tensors of these.
 fn mutated(
     inputs: &[(Option<Name>, Id)],
+    known: Vec<usize>,
     memory: &mut Memory,
     emit: &mut Emitter<'_>,
 ) -> Result<Vec<MutatedInput>> {
     let mut mutated = Vec::new();
-    for (input, (name, id)) in inputs.iter().enumerate() {
-        let Some(name) = name else { continue };
+    for input in known {
+        let Some((Some(name), id)) = inputs.get(input) else { continue };
         // `x.data = y` writes into `x` what `y` is.
         let now = memory.tensor(name);
         let replaced = memory.root(now) != memory.root(*id);

@@ -27,6 +27,11 @@ impl MayAlias {
         self.earlier.is_empty()
     }
 
+    /// Whether a write into another storage may have been one into this one.
+    pub(super) fn is_unknown(&self, storage: usize) -> bool {
+        self.unknown.contains(&storage)
+    }
+
     /// The other storages that may be this one, without those whose content is not known.
     pub(super) fn related(&self, storage: usize) -> Vec<usize> {
         let mut found = FxHashSet::from_iter([storage]);

@@ -157,6 +157,11 @@ impl Memory {
         !self.may_alias.is_empty()
     }
 
+    /// Whether the content of a tensor is not known: a write into another one may have reached it.
+    pub(super) fn is_unknown(&self, id: Id) -> bool {
+        self.may_alias.is_unknown(self.storage(id))
+    }
+
     /// The other storages that may be that of a tensor.
     pub(super) fn related(&self, id: Id) -> Vec<usize> {
         self.may_alias.related(self.storage(id))

@@ -54,7 +54,8 @@ use effects::MutatedInput;
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
     let tied = tied_parameters::tied(program);
-    let mutated = graph::functionalise(&mut program.graph, &program.constraints, tied)?;
+    let is_users = |at: usize| matches!(specs.get(at), Some(InputSpec::UserInput(_)));
+    let mutated = graph::functionalise(&mut program.graph, &program.constraints, tied, &is_users)?;
     for (spec, output) in program.signature.outputs.iter_mut().zip(&program.graph.outputs) {
         match (spec.name_mut(), output.name()) {
             (Some(name), Some(new)) => *name = new.clone(),
