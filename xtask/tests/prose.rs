@@ -9,9 +9,8 @@ use xtask::prose;
 const LEFT: &[(&str, usize)] = &[
     ("crates/pt2onnx", 20),
     ("crates/pt2onnx-cli", 91),
-    ("crates/pt2onnx-fx", 8),
+    ("crates/pt2onnx-fx", 2),
     ("crates/pt2onnx-opt", 136),
-    ("crates/pt2onnx-schemas", 1),
     ("crates/pt2onnx-torchscript", 208),
     ("docs", 100),
 ];

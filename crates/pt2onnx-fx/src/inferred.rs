@@ -1,4 +1,4 @@
-//! What is inferred of the results of a node, where PyTorch recorded nothing: types, and elements
+//! Results of a node as inferred where PyTorch recorded nothing: types, and elements
 //! where they are known.
 
 use crate::graph::ValueMeta;

@@ -1,8 +1,8 @@
 //! The operator schemas of PyTorch and torchvision as constants, in a module for each namespace,
 //! and a parser of schemas.
 //!
-//! The dots of an overload are underscores. The constants are a crate of their own because there
-//! are thousands: `pt2onnx-aten` compiles faster without them.
+//! The dots of an overload are underscores. The constants are a separate crate because there are
+//! thousands: `pt2onnx-aten` compiles faster without them.
 //!
 //! ```
 //! use pt2onnx_schemas::{Schema, aten};

@@ -18,7 +18,7 @@ use zip::{
     read::{ArchiveOffset, Config},
 };
 
-/// Records of as many bytes get a mapping of their own to be parsed.
+/// Records of as many bytes are mapped separately to be parsed.
 const LARGE: usize = 1 << 20;
 
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.

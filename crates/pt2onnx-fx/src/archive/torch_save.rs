@@ -144,7 +144,7 @@ impl Saved {
                 ("_rebuild_parameter" | "_rebuild_parameter_with_state", [data, ..]) => {
                     value = self.pickle.get(*data).clone();
                 }
-                // Tensors with attributes of their own; subclasses are not among the globals.
+                // Tensors with attributes; subclasses are not among the globals.
                 ("torch._tensor._rebuild_from_type_v2", &[function, _, arguments, ..]) => {
                     let Value::Global(global) = self.pickle.get(function).clone() else {
                         return Ok(None);

@@ -1,4 +1,4 @@
-//! Words with a meaning of their own, short names of element types, and names of operators.
+//! Reserved words, short names of element types, and names of operators.
 
 use crate::graph::OpName;
 use pt2onnx_tensor::DType;

@@ -1,4 +1,4 @@
-//! What the tests share: the archives of `tests/data`.
+//! Archives of `tests/data` for all tests.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 

@@ -167,7 +167,7 @@ impl Memory {
         self.may_alias.related(self.storage(id))
     }
 
-    /// The last tensor of which all these are views, directly or through others.
+    /// The last tensor that all these view, directly or through others.
     pub(super) fn common_base(&self, ids: &[Id]) -> Id {
         let (first, rest) = ids.split_first().map_or((0, ids), |(first, rest)| (*first, rest));
         let mut common = self.chain(first);
