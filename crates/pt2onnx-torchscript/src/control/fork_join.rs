@@ -3,8 +3,8 @@
 
 use super::{
     higher_order,
-    join::{Base, Joiner},
-    phi::{Branch, Joined, Operand, Phi},
+    join::Joiner,
+    phi::{Base, Branch, Joined, Operand, Phi},
 };
 use crate::{
     error::Problem,

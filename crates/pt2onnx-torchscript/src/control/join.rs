@@ -1,23 +1,21 @@
 //! The join of two states: values that differ become phis, the results of a `cond` node. It changes
 //! nothing but the supply of names and symbols; [`fork_join`](super::fork_join) emits the node.
 
-use super::phi::{Branch, Joined, Operand, Phi, plain_meta};
+use super::phi::{Base, Branch, Joined, Operand, Phi, plain_meta};
 use crate::{
     alias::graph::last_of,
     error::{Problem, Step},
-    eval::{Flow, MAX_STEPS, arith::to_float, context::Names, expected, unsupported},
+    eval::{Flow, MAX_STEPS, arith::to_float, expected, unsupported},
     schema::Type,
-    state::{
-        Env, JoinPolicy, State, equality::Equality, heap::Heap, journal::Journal, memory::Memory,
-    },
-    types::{Symbols, of_data},
+    state::{Env, equality::Equality},
+    types::of_data,
     value::{DynList, Item, Optional, Ref, Tuple, Value, quantized::Quantized},
 };
 use pt2onnx_fx::{
-    Name, Node, TensorMeta, ValueMeta, Values,
+    Name, Node, TensorMeta, ValueMeta,
     strides::{contiguous, is_contiguous},
 };
-use pt2onnx_symbolic::{Constraints, Expr, Func};
+use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
@@ -25,45 +23,6 @@ use std::{
     collections::BTreeSet,
     sync::Arc,
 };
-
-/// The parts of the state that a join reads, and the supply of names and symbols.
-pub(crate) struct Base<'j> {
-    pub(crate) heap: &'j Heap,
-    pub(crate) values: &'j Values,
-    pub(crate) constraints: &'j Constraints,
-    pub(crate) substitution: &'j Journal<Name, Name>,
-    pub(crate) memory: &'j Memory,
-    /// The tensors that truth values were read from.
-    pub(crate) truths: &'j FxHashMap<Expr, Name>,
-    pub(crate) symbols: &'j mut Symbols,
-    pub(crate) names: &'j mut Names,
-    pub(crate) how: JoinPolicy,
-    pub(crate) allow_sequences: bool,
-}
-
-impl<'j> Base<'j> {
-    pub(crate) fn new(
-        state: &'j mut State,
-        memory: &'j Memory,
-        truths: &'j FxHashMap<Expr, Name>,
-        names: &'j mut Names,
-        allow_sequences: bool,
-    ) -> Self {
-        let State { heap, facts, substitution, join, .. } = state;
-        Self {
-            heap,
-            values: &facts.values,
-            constraints: &facts.constraints,
-            substitution,
-            memory,
-            truths,
-            symbols: &mut facts.symbols,
-            names,
-            how: *join,
-            allow_sequences,
-        }
-    }
-}
 
 /// A join of two branches.
 pub(crate) struct Joiner<'j> {

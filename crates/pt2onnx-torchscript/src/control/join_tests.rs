@@ -2,8 +2,8 @@
 //! need no phis.
 
 use super::{
-    join::{Base, Joiner},
-    phi::{Branch, Operand, Phi, plain_meta},
+    join::Joiner,
+    phi::{Base, Branch, Operand, Phi, plain_meta},
 };
 use crate::{
     error::Step,

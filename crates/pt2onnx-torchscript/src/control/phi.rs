@@ -1,13 +1,20 @@
-//! Branches at their ends, and the phis that a join makes of them.
+//! A join reads branches at their ends and the state before them, and makes phis.
 
 use crate::{
-    eval::Flow,
-    state::{Delta, journal::Changes},
+    eval::{Flow, context::Names},
+    state::{
+        Delta, JoinPolicy, State,
+        heap::Heap,
+        journal::{Changes, Journal},
+        memory::Memory,
+    },
+    types::Symbols,
     value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Device, Layout, Name, Node, TensorMeta, strides::contiguous};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_fx::{Device, Layout, Name, Node, TensorMeta, Values, strides::contiguous};
+use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
 use std::{collections::BTreeMap, ops::Range};
 
 /// A branch at its end.
@@ -86,6 +93,45 @@ pub(crate) struct Joined {
     pub(crate) sizes: Vec<Expr>,
     /// The steps of the join.
     pub(crate) steps: u64,
+}
+
+/// The parts of the state that a join reads, and the supply of names and symbols.
+pub(crate) struct Base<'j> {
+    pub(crate) heap: &'j Heap,
+    pub(crate) values: &'j Values,
+    pub(crate) constraints: &'j Constraints,
+    pub(crate) substitution: &'j Journal<Name, Name>,
+    pub(crate) memory: &'j Memory,
+    /// The tensors that truth values were read from.
+    pub(crate) truths: &'j FxHashMap<Expr, Name>,
+    pub(crate) symbols: &'j mut Symbols,
+    pub(crate) names: &'j mut Names,
+    pub(crate) how: JoinPolicy,
+    pub(crate) allow_sequences: bool,
+}
+
+impl<'j> Base<'j> {
+    pub(crate) fn new(
+        state: &'j mut State,
+        memory: &'j Memory,
+        truths: &'j FxHashMap<Expr, Name>,
+        names: &'j mut Names,
+        allow_sequences: bool,
+    ) -> Self {
+        let State { heap, facts, substitution, join, .. } = state;
+        Self {
+            heap,
+            values: &facts.values,
+            constraints: &facts.constraints,
+            substitution,
+            memory,
+            truths,
+            symbols: &mut facts.symbols,
+            names,
+            how: *join,
+            allow_sequences,
+        }
+    }
 }
 
 /// The type of a tensor on the CPU whose elements are in order.
