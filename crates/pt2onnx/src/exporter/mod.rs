@@ -44,7 +44,7 @@ impl Exporter {
     }
 
     /// An exporter with these options and the built-in translations. Reads the files of
-    /// [`Options::functions`] and [`Options::rules`].
+    /// [`Options::op_functions`] and [`Options::rules`].
     ///
     /// # Errors
     /// An option has a value that it cannot have ([`Options::check`]), or a file cannot be read.
