@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod modules;
+pub mod options;
 pub mod prose;
 pub mod synth;
 

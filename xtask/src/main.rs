@@ -20,6 +20,7 @@ mod ops;
 mod package;
 mod proto;
 mod python;
+mod regen_options;
 mod test;
 
 #[derive(Parser)]
@@ -45,6 +46,9 @@ enum Task {
     /// Generates docs/supported-ops.md and the table of `pt2onnx explain` from the registry and the
     /// conformance cases.
     RegenOps(Regen),
+    /// Generates the tables of docs/options.md and the keywords of the Python package from the
+    /// declaration of options.
+    RegenOptions(Regen),
     /// Prints the lowerings that no conformance case runs. Fails if there are any.
     Coverage,
     /// Compares the time and memory of conversions with `cp` and torch.onnx.export. Writes
@@ -129,6 +133,7 @@ fn main() -> Result<()> {
         Task::RegenAten(args) => aten::regen(args.check),
         Task::RegenKernels(args) => kernels::regen(args.check),
         Task::RegenOps(args) => ops::regen(args.check),
+        Task::RegenOptions(args) => regen_options::regen(args.check),
         Task::Coverage => ops::coverage(),
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden, vocabulary } => {

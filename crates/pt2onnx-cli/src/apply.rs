@@ -1,9 +1,9 @@
 //! `pt2onnx apply-weights MODEL.onnx --weights FILE`.
 
 use crate::{
-    args::{ApplyWeights, check_data_file, defaults},
+    args::{ApplyWeights, defaults},
     error::{self, CommandError},
-    files::output,
+    files::{check_data_file, output},
     log,
     progress::{tell, watched},
 };
@@ -19,7 +19,7 @@ pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     let to = args.output.as_ref().unwrap_or(&args.model);
     let mut options = defaults();
     options.weights = args.to;
-    args.saving.put(&mut options);
+    args.flags.put(&mut options);
     options.check_together()?;
     check_data_file(&options)?;
     let reading = read_with(&args.model, ExternalData::Mapped);

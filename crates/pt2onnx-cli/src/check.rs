@@ -19,7 +19,7 @@ use std::{
 
 /// Prints whether each archive can be converted, in the given order. The exit code is that of the
 /// first one that cannot.
-pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
+pub fn check(args: Check) -> Result<Option<Code>, CommandError> {
     log::init(0, args.quiet);
     let models = many::expand(args.models)?;
     let file = args.options.options.clone();
@@ -47,7 +47,7 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     Ok(verdict::code(&verdicts))
 }
 
-/// What reports of an archive are called, without ending.
+/// The name of an archive's reports, without ending.
 fn name(model: &Path) -> &OsStr {
     model.file_stem().unwrap_or_default()
 }

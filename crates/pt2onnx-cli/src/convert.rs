@@ -59,7 +59,7 @@ pub fn convert(mut args: Convert, process: Process) -> Result<Option<Code>, Comm
     }
 }
 
-/// What all conversions of one call of the command share.
+/// State that all conversions of one call share.
 struct Job<'a> {
     /// Files that are read, besides the archive.
     inputs: Inputs,
@@ -94,7 +94,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Converts each archive by itself, and tells which ones failed.
+    /// Converts each archive separately, and lists those that failed.
     fn all(
         &self,
         folder: &Path,
@@ -150,7 +150,7 @@ impl Job<'_> {
     }
 }
 
-/// What was written.
+/// A model that was written.
 struct Written {
     program: OnnxProgram,
     saved: Saved,

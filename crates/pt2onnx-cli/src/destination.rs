@@ -1,4 +1,4 @@
-//! What a conversion writes: the file or the folder that `-o` names.
+//! The output of a conversion: the file or the folder that `-o` names.
 
 use crate::{
     error::{Code, CommandError},

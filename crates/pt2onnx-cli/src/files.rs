@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What `-o` names: a file, or with `-` standard output.
+/// The output that `-o` names: a file, or with `-` standard output.
 pub fn output(path: &Path) -> Output {
     if path == Path::new("-") { Output::Stdout } else { Output::from(path) }
 }
@@ -67,7 +67,7 @@ pub fn check_outputs(
     let model = output(model);
     let mut claim = |what, to: Output| match planned.claim(what, to) {
         Err(error @ writer::Error::Overwrites { .. }) => Err(Error::Write(error)),
-        // An export that fails tells more, and may not even write this file.
+        // An export that fails reports more, and may not even write this file.
         _ => Ok(()),
     };
     claim("output", model.clone())?;
@@ -78,6 +78,17 @@ pub fn check_outputs(
     }
     for report in reports {
         planned.check("report", report).map_err(Error::Write)?;
+    }
+    Ok(())
+}
+
+/// An error if options for data files are given, but no data file will be written.
+pub fn check_data_file(options: &Options) -> Result<(), CommandError> {
+    let named = options.weights_file.is_some() || options.shard_size.is_some();
+    if named && matches!(options.weights, Weights::Embed | Weights::Link) {
+        let what = "--weights-file and --shard-size are given, but there will be no data file";
+        let error = CommandError::new(Code::Usage, what);
+        return Err(error.help("leave them out, or use `--weights external`"));
     }
     Ok(())
 }

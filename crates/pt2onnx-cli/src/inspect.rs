@@ -31,7 +31,7 @@ pub fn inspect(args: Inspect) -> Result<(), CommandError> {
     print(&out)
 }
 
-/// Whether an archive could be read. One of TorchScript need not tell the types of its inputs.
+/// Whether an archive could be read. A TorchScript archive may leave the types of its inputs open.
 fn holds_something(report: &Report) -> bool {
     report.program.is_some() || report.torchscript.is_some()
 }

@@ -57,7 +57,7 @@ where
     }
 }
 
-/// The text of an event. That of `tracing_subscriber` has escapes of its own.
+/// The text of an event, without the escapes that `tracing_subscriber` adds.
 #[derive(Default)]
 struct Text(String);
 

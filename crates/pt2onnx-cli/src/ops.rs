@@ -10,7 +10,7 @@ use std::{
     fmt,
 };
 
-/// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
+/// The ONNX operators of each op in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
 
 /// A line of the table.
@@ -20,7 +20,7 @@ struct Tested<'a> {
     operators: &'a str,
     opset: &'a str,
     types: &'a str,
-    /// What differs in older opsets: `13 -Trilu +Less +Where`, `9!` if no case can be written in
+    /// Differences in older opsets: `13 -Trilu +Less +Where`, `9!` if no case can be written in
     /// opset 9, `9?` if some cannot.
     older: &'a str,
 }
@@ -33,8 +33,8 @@ struct Form<'a> {
 }
 
 impl<'a> Tested<'a> {
-    /// What the op becomes, from new opsets to old ones; and the last opset in which some uses
-    /// cannot be written.
+    /// The op's forms, from new opsets to old ones; and the last opset in which some uses cannot be
+    /// written.
     fn forms(&self) -> (Vec<Form<'a>>, Option<u32>) {
         let mut operators: BTreeSet<&str> = self.operators.split_whitespace().collect();
         let (mut first, mut last, mut refused) = (*OPSETS.start(), *OPSETS.end(), None);
@@ -140,8 +140,7 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     Ok(found.into_iter().map(describe).collect())
 }
 
-/// The error that there is no translation of `wanted`, as which `op` was read; with the ops that
-/// may be meant.
+/// The error for `wanted`, read as `op`, that has no translation; it lists ops that may be meant.
 fn no_translation(op: &str, wanted: &str, registry: &Registry) -> CommandError {
     let all = registry.ops();
     let meant = |base: &str| -> Vec<&str> {
@@ -163,7 +162,7 @@ fn no_translation(op: &str, wanted: &str, registry: &Registry) -> CommandError {
     })
 }
 
-/// What an op becomes in each opset, and how it is tested.
+/// The form of an op in each opset, and its tests.
 fn description(op: &AtenOp, tested: Tested<'_>) -> String {
     let complex = if op.takes_complex() { "yes" } else { "no" };
     let mut lines = vec![op.schema.to_string(), format!("  complex tensors: {complex}")];

@@ -1,15 +1,15 @@
 //! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
-    args::{Cut, Optimize, check_data_file, defaults},
-    error::{self, CommandError},
-    files::output,
+    args::{Cut, Optimize, defaults},
+    error::{self, Code, CommandError},
+    files::{check_data_file, output},
     log,
     process::Process,
     progress::{say, tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, OnnxProgram, OptionError, Options, Warning, WarningKind,
+    Error, OnnxProgram, OptionError, Options, Warning, WarningKind, Weights,
     ir::Model,
     opt::{Journal, OPTIMISED_OPSETS},
     writer::Batch,
@@ -20,14 +20,16 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     log::init(args.verbose, false);
     process.take_part();
     let mut options = defaults();
-    options.weights = args.weights.unwrap_or_default();
-    args.saving.put(&mut options);
-    args.passes.put(&mut options);
-    args.names.put(&mut options);
-    args.compress.put(&mut options);
-    options.target = args.target.unwrap_or_default();
-    options.keep_initializers_as_inputs = args.keep_initializers_as_inputs;
+    let has_opset = args.flags.has("opset");
+    args.flags.put(&mut options);
+    args.level.put(&mut options);
+    options.check()?;
     options.check_rewrite()?;
+    if options.weights == Weights::None {
+        let what = "`--weights none` is for conversions: `optimize` writes the model's weights";
+        return Err(CommandError::new(Code::Usage, what));
+    }
+    let opset = has_opset.then_some(options.opset);
     // `requires` of clap does not hold for what excludes the model.
     if args.merge.is_none() && !args.connect.is_empty() {
         let text = |text| options.spelling.text(text);
@@ -36,7 +38,7 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     check_data_file(&options)?;
     let read = |path: &Path| -> Result<OnnxProgram, CommandError> {
         let mut program = open(path)?;
-        if args.inline {
+        if options.inline {
             program.inline()?;
         }
         Ok(program)
@@ -52,19 +54,19 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
         (None, None) => return Ok(()),
     };
     let mut warnings = program.warnings().to_vec();
-    let left = left_alone(program.model()).filter(|_| args.opset.is_none());
+    let left = left_alone(program.model()).filter(|_| opset.is_none());
     warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
-    warn(&warnings, args.warnings_as_errors)?;
+    warn(&warnings, options.warnings_as_errors)?;
     let before = program.model().all_nodes().len();
     if let Some(Cut { inputs, outputs }) = &args.extract {
         program.extract(inputs, outputs)?;
     }
     let journal = Journal::default();
     let known = program.warnings().len();
-    let program = program.rewritten(&options, args.opset, args.explain.then(|| journal.clone()))?;
+    let program = program.rewritten(&options, opset, args.explain.then(|| journal.clone()))?;
     // Other weights do not become inputs.
     options.keep_initializers_as_inputs = false;
-    warn(&program.warnings()[known..], args.warnings_as_errors)?;
+    warn(&program.warnings()[known..], options.warnings_as_errors)?;
     let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
     if args.explain && effects.is_empty() {
         say("no pass changed anything\n")
@@ -75,7 +77,7 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     write(&program, &options, &args.output)
 }
 
-/// Writes the model, and tells what was written.
+/// Writes the model, and reports what was written.
 fn write(program: &OnnxProgram, options: &Options, to: &Path) -> Result<(), CommandError> {
     let saved = watched(|progress| -> Result<_, Error> {
         let mut inputs = program.inputs().clone();

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 pub struct OptionsFile {
     path: PathBuf,
     text: String,
-    /// What it says. Paths in it are relative to its folder.
+    /// The options in the file. Paths are relative to its folder.
     pub options: Options,
 }
 
@@ -41,11 +41,7 @@ impl OptionsFile {
             let key = key.map(|key| key.get_ref().to_string()).unwrap_or_default();
             file.wrong(&key, e.message(), at)
         })?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let Options { op_functions, rules, calibration_data, .. } = &mut file.options;
-        for path in op_functions.iter_mut().chain(rules).chain(calibration_data) {
-            *path = folder.join(&path);
-        }
+        file.options.resolve(path.parent().unwrap_or(Path::new("")));
         Ok(file)
     }
 
@@ -53,7 +49,12 @@ impl OptionsFile {
     pub fn explain(&self, error: OptionError, merged: &Options) -> CommandError {
         let key = error.key();
         let table = DeTable::parse(&self.text).ok();
-        let span = table.and_then(|table| Some(table.get_ref().get_key_value(key)?.0.span()));
+        let option = Options::META.iter().find(|option| option.key == key);
+        let spellings = option.map_or(&[][..], |option| option.aliases).iter().chain([&key]);
+        let span = table.and_then(|table| {
+            let given = { spellings }.find_map(|key| table.get_ref().get_key_value(*key));
+            Some(given?.0.span())
+        });
         let unchanged = keys(&self.options).get(key) == keys(merged).get(key);
         let Some(at) = span.filter(|_| unchanged).map(|span| span.start) else {
             return error.into();

@@ -27,7 +27,7 @@ fn write(text: &str) -> Result<(), CommandError> {
     printed(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// Whether all was written. It is no error if nobody reads to the end (`pt2onnx ops | head`).
+/// Whether all was written. A reader that stops early is fine (`pt2onnx ops | head`).
 pub fn printed(written: io::Result<()>) -> Result<(), CommandError> {
     match written.and_then(|()| io::stdout().flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {

@@ -135,8 +135,7 @@ pub fn write(
     Ok(())
 }
 
-/// Writes the reports of a failure. That one cannot be written matters less than the failure: it is
-/// a warning.
+/// Writes the reports of a failure. A report that cannot be written is a warning only.
 pub fn write_failure(inputs: Inputs, paths: &[PathBuf], report: &Report, error: &CommandError) {
     match write(inputs, paths, report, None) {
         Err(unwritten) if unwritten.what() != error.what() => {

@@ -65,7 +65,7 @@ pub fn open(model: &Path, running: &Running) -> Result<Session, CommandError> {
         let what = format!("the file cannot be read: {e}");
         return Err(CommandError::new(Code::Input, what).place(model.display()));
     }
-    // What cannot be loaded need not be a model at all.
+    // The file may not be a model at all.
     Session::open(model, &SessionOptions::default(), &[]).map_err(|e| {
         error::not_onnx(model).unwrap_or_else(|| CommandError::from(e).place(model.display()))
     })
@@ -180,7 +180,7 @@ fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, Command
         let size =
             usize::try_from(*size).map_err(|_| usage(format!("`{given}` cannot be negative")))?;
         match axis(&mut types, given) {
-            // An axis without a name has a size of its own.
+            // An axis without a name has a separate size.
             Some(Dim::Symbol(name)) if !name.is_empty() => {
                 sizes.insert(name.clone(), size);
             }

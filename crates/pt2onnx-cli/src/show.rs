@@ -22,8 +22,8 @@ pub fn show(args: Show) -> Result<String, CommandError> {
     if is_zip(&args.model).unwrap_or(false) {
         return program(args);
     }
-    if let Some(flag) = args.raw.then_some("--raw").or(args.script.given()) {
-        let what = format!("{flag} is for archives, and this is none");
+    if let Some(key) = args.raw.then_some("raw").or(args.script.first()) {
+        let what = format!("--{key} is for archives, and this is none");
         return Err(CommandError::new(Code::Usage, what).place(args.model.display()));
     }
     let reading = read_with(&args.model, ExternalData::Ignored);

@@ -1,4 +1,4 @@
-//! What became of archives, each by itself and in a summary.
+//! Verdicts on archives, each separately and in a summary.
 
 use crate::error::{self, Code, CommandError};
 use pt2onnx::{Blocker, Failed, OnnxProgram, Report, Reports, grouped, printable::line};
@@ -12,7 +12,7 @@ use std::{
 /// A report, and with it the error if there was one.
 pub type Outcome = Result<Box<Report>, (CommandError, Box<Report>)>;
 
-/// What became of one archive.
+/// The verdict on one archive.
 pub struct Verdict {
     pub path: PathBuf,
     /// The name of the program, if the archive has several.

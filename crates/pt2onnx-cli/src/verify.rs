@@ -211,8 +211,7 @@ fn session(model: &Model, values: impl Iterator<Item = Value>) -> Result<Session
     Ok(Session::new(&model, &SessionOptions::default(), &[])?)
 }
 
-/// The values of nodes outside of bodies that have a name of their own, in order. `val_3` is the
-/// name of another value elsewhere.
+/// The named values of nodes outside bodies, in order. `val_3` may name another value elsewhere.
 fn named(model: &Model) -> impl Iterator<Item = (&str, Value)> {
     let numbered = |name: &str| {
         let digits = name.strip_prefix("val_").unwrap_or(name).trim_start_matches('_');

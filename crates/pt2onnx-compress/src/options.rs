@@ -7,7 +7,17 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The type that weights are stored in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CastWeights {
@@ -31,14 +41,25 @@ impl CastWeights {
 }
 
 /// The element type that a graph computes in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Precision {
     /// The element type of the program.
     #[default]
     Keep,
-    /// float16 instead of float32, except for operators that need float32.
+    /// float16, but for operators that need float32.
     Float16,
 }
 
@@ -46,19 +67,31 @@ serde_plain::derive_display_from_serialize!(Precision);
 serde_plain::derive_fromstr_from_deserialize!(Precision);
 
 /// How weights are quantised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Quantize {
-    /// Weights of 8 bits, which are made floats again before they are used.
+    /// 8 bits, restored by DequantizeLinear.
     Int8,
-    /// Weights of 4 bits.
+    /// 4 bits, restored by DequantizeLinear; for target `ort`, MatMulNBits and GatherBlockQuantized.
     Int4,
-    /// Weights in float8 (E4M3FN).
+    /// float8 (E4M3FN), restored by DequantizeLinear.
     Float8,
-    /// Weights of 8 bits, and inputs of matrix products that are quantised when the model runs.
+    /// 8 bits, and products of integers.
+    ///
+    /// Inputs of matrix products are quantised when the model runs.
     DynamicInt8,
-    /// Weights and activations of 8 bits, with scales that were found on samples.
+    /// 8 bits, also for activations, with scales from samples (`calibration-data`).
     StaticInt8,
 }
 
@@ -79,7 +112,18 @@ impl Quantize {
 }
 
 /// How the range of an activation is found from samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Calibration {

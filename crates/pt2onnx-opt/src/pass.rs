@@ -5,10 +5,12 @@ use crate::{
     pass_stats::Journal,
     target::Target,
 };
-use std::{fmt, sync::Arc};
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr, sync::Arc};
 
 /// How much [`optimize`](crate::optimize) does. Each level includes the ones before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u8")]
 #[non_exhaustive]
 pub enum Level {
     /// Nothing.
@@ -18,6 +20,35 @@ pub enum Level {
     /// Replaces several nodes by one operator that does the same.
     #[default]
     Fuse,
+}
+
+/// 0, 1 or 2.
+impl TryFrom<i64> for Level {
+    type Error = String;
+
+    fn try_from(level: i64) -> Result<Self, String> {
+        match level {
+            0 => Ok(Self::Off),
+            1 => Ok(Self::Simplify),
+            2 => Ok(Self::Fuse),
+            other => Err(format!("there is no level {other}; give 0, 1 or 2")),
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(level: &str) -> Result<Self, String> {
+        let number: i64 = level.parse().map_err(|_| "give 0, 1 or 2".to_owned())?;
+        number.try_into()
+    }
+}
+
+impl From<Level> for u8 {
+    fn from(level: Level) -> Self {
+        level as Self
+    }
 }
 
 /// What [`optimize`](crate::optimize) runs, and its limits.

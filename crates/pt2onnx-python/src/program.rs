@@ -132,7 +132,16 @@ impl Program {
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
         let opset = options::opset(options);
         let options = options::read(options)?;
-        self.work(py, |program| program.rewrite(&options, opset, None))
+        self.work(py, |program| {
+            let known = program.warnings().len();
+            program.rewrite(&options, opset, None)?;
+            match program.warnings().get(known..) {
+                Some(new) if options.warnings_as_errors && !new.is_empty() => {
+                    Err(Error::Warnings(new.to_vec()))
+                }
+                _ => Ok(()),
+            }
+        })
     }
 
     /// The positions of the inputs that nothing uses.

@@ -4,27 +4,40 @@ use pt2onnx_ir::Value;
 use std::collections::BTreeSet;
 
 /// Where weights are written to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Weights {
-    /// The model file. If the file would be above 2 GiB, or if options for data files are given, as
-    /// [`Weights::External`].
+    /// Embed them; above 2 GiB, or if a name or size of data files is given, as `external`.
     #[default]
     Auto,
-    /// The model file.
+    /// Write them into the model file.
     Embed,
-    /// Large weights go to one or several data files beside the model file, which refers to them by
-    /// name. Keep the files together.
+    /// Write large ones into a data file, which must stay beside the model.
+    ///
+    /// The model refers to its data files by name.
     External,
-    /// Nowhere. The model file refers to the files that large weights come from, such as the
-    /// archive, if a weight is contiguous there. These files must not change, and must be in the
-    /// model's folder or below.
+    /// Write none: the model refers to the files that they come from, such as the archive, which must
+    /// stay in the model's folder or below.
+    ///
+    /// A weight must be contiguous in its file, and the files must not change.
     Link,
-    /// Nowhere. Weights are declared by name and type, so that they can get values later. As with
-    /// `include_initializers=False` of torch.onnx, these are all initialisers: every constant that
-    /// was a parameter, buffer or tensor of the program, and any other of more than 16 elements.
-    /// Smaller ones are written.
+    /// Write none: `pt2onnx apply-weights` adds them later. Only for conversions.
+    ///
+    /// Weights are declared by name and type. As with `include_initializers=False` of torch.onnx,
+    /// these are all initialisers: every constant that was a parameter, buffer or tensor of the
+    /// program, and any other of more than 16 elements. Smaller ones are written.
     ///
     /// With any choice, weights that have no values
     /// ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared; those but `Auto` and

@@ -28,6 +28,9 @@
 
 #![deny(missing_debug_implementations)]
 
+// `declare_options!` names this crate, here and in other crates.
+extern crate self as pt2onnx;
+
 mod archives;
 mod dims;
 mod domains;
@@ -63,9 +66,14 @@ pub use merge_models::JoinError;
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
-    DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError,
-    Options, OutputNames, in_words, parse_bytes,
+    Assign, Bytes, Choice, DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, FlagKind,
+    IoNames, Item, KvNames, OptionError, OptionMeta, OptionValue, Options, Pairs, Task, in_words,
+    parse_bytes,
 };
+#[cfg(feature = "clap")]
+pub use options::{Flags, words};
+#[doc(hidden)]
+pub use options::{kebab, of_type};
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};

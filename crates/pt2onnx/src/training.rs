@@ -10,17 +10,28 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The treatment of ops that behave as in training, because `model.eval()` was not called before
 /// export: dropout, normalisation with the statistics of the batch, `rrelu`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Training {
-    /// They behave the same in the model, with a warning.
+    /// Let them behave the same in the model, with a warning.
     #[default]
     Preserve,
-    /// They behave as in evaluation: dropout keeps everything, normalisation uses the running
+    /// Let them behave as after `model.eval()`: dropout keeps everything, norms use running
     /// statistics.
     Eval,
-    /// They are errors.
+    /// Report an error that lists all of them.
     Error,
 }
 

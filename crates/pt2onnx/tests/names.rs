@@ -3,7 +3,7 @@
 
 mod bundles;
 
-use pt2onnx::{Exporter, OutputNames};
+use pt2onnx::{Exporter, IoNames};
 use std::path::{Path, PathBuf};
 
 fn mlp() -> PathBuf {
@@ -27,7 +27,7 @@ fn ends(program: &pt2onnx::OnnxProgram) -> String {
 fn the_example_of_pytorchs_documentation() {
     let program = Exporter::new()
         .input_names(["tensor_input", "tensor_x", "list_input_index_0"])
-        .output_names(OutputNames::List(vec!["output".into()]))
+        .output_names(["output"])
         .rename_dim("tensor_x.0", "batch_size")
         .export(mlp())
         .unwrap();
@@ -142,7 +142,7 @@ fn caches_have_the_names_that_runtimes_want() {
         let words = ends.split_whitespace().filter_map(|word| word.strip_suffix(':'));
         words.map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    let both = Exporter::new().input_names_from_tree().output_names(OutputNames::FromTree);
+    let both = Exporter::new().input_names(IoNames::FromTree).output_names(IoNames::FromTree);
     let standard = "input_ids attention_mask past_key_values.0.key past_key_values.1.key past_key_values.0.value \
                     past_key_values.1.value linear present.0.key present.1.key present.0.value present.1.value";
     assert_eq!(names(both), standard);

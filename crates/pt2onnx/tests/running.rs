@@ -6,7 +6,7 @@
 mod bundles;
 
 use pt2onnx::{
-    DynamicAxes, Error, Exporter, OnnxProgram, OutputNames, RunError, SessionOptions, Verdict,
+    DynamicAxes, Error, Exporter, OnnxProgram, RunError, SessionOptions, Verdict,
     ir::{InsertPoint, Model, Type},
     opt::Level,
     symbolic::Expr,
@@ -73,10 +73,7 @@ fn dynamic_dims(program: &OnnxProgram) -> Vec<String> {
 /// A ResNet with a batch of 10 or of any size, as in the article behind seed 004.
 #[test]
 fn fixed_and_dynamic_batch() {
-    let named = |exporter: Exporter| {
-        let outputs = OutputNames::List(vec!["output".into()]);
-        exporter.input_names(["input"]).output_names(outputs)
-    };
+    let named = |exporter: Exporter| exporter.input_names(["input"]).output_names(["output"]);
     let export = |case: &Case, exporter| named(exporter).export(case.archive.path()).unwrap();
     let check = |program: &mut OnnxProgram, samples: &[(Vec<Tensor>, Vec<Tensor>)]| {
         for (inputs, outputs) in samples {

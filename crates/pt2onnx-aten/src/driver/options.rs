@@ -5,17 +5,30 @@ use pt2onnx_fx::graph::OpName;
 use pt2onnx_tensor::DType;
 
 /// How much metadata about the source program a model has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Detail {
-    /// All metadata that `torch.onnx.export` writes.
+    /// As torch.onnx.export: modules, FX nodes, stack traces, the graph's signature.
     #[default]
     Full,
-    /// For nodes the `namespace` (module path, FX node and op), for the graph the ranges of its
+    /// Modules and names, without stack traces and FX nodes.
+    ///
+    /// Nodes have their `namespace` (module path, FX node and op), the graph the ranges of its
     /// symbols.
     Basic,
-    /// No metadata.
+    /// Nothing.
     None,
 }
 
@@ -71,20 +84,30 @@ impl From<State> for Options<'_> {
 }
 
 /// Treatment of the final values of buffers, parameters and inputs that a program writes into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum State {
-    /// They are lost.
+    /// Drop them, with a warning.
     #[default]
     Drop,
-    /// They become outputs after those of the program. The outputs have the qualified names, or
-    /// `NAME.next` for inputs.
+    /// Make them outputs with the name of the buffer (NAME.next for inputs), after those of the
+    /// program.
     Outputs,
-    /// They become outputs `NAME.next`, and the values before become inputs `NAME`, so that a
-    /// caller can run the model in a loop.
+    /// Make buffers inputs NAME and outputs NAME.next, so that a caller can loop.
     Pairs,
-    /// They are errors.
+    /// Report an error.
     Error,
 }
 
@@ -100,18 +123,31 @@ serde_plain::derive_fromstr_from_deserialize!(State);
 /// of each input. All other arguments are attributes with the parameters' names. Arguments that are
 /// None or not given are left out. The attribute `overload_name` has the overload, unless it is the
 /// default one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Operators {
-    /// None. An op that cannot be translated is an error.
+    /// Report an error that lists all of them.
     #[default]
     Onnx,
-    /// Ops that cannot be translated.
+    /// Make them nodes of the op's domain, which is org.pytorch.aten for ATen's.
     Fallthrough,
-    /// ATen ops that cannot be translated. Other ones are errors.
+    /// Make those of ATen nodes of org.pytorch.aten; report an error for others.
     AtenFallback,
-    /// All ATen ops, except those that only compute sizes.
+    /// Make all ATen ops nodes of org.pytorch.aten, even those that have a translation.
+    ///
+    /// Ops that only compute sizes are translated.
     Aten,
 }
 

@@ -1,23 +1,16 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices,
-    compress::Compress,
-    names::Names,
-    options::Options,
-    passes::Passes,
+    options::{NoOptimize, Options},
     running::{Run, Verify},
-    saving::Saving,
-    script::Script,
     values,
 };
 use clap::{
-    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    Args, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::NonEmptyStringValueParser,
     error::{ContextKind, ErrorKind},
 };
-use pt2onnx::{Target, Weights};
-use serde_json::Value;
+use pt2onnx::{Flags, Task, Weights};
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
 const USAGE: &str = "\
@@ -86,8 +79,7 @@ pub struct Cli {
     pub convert: Convert,
 }
 
-/// What to do other than convert. A file with the name of a command is given with its folder:
-/// `./inspect`.
+/// The tasks other than conversion. To convert a file named like a command, write `./inspect`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and
@@ -99,7 +91,7 @@ pub enum Command {
     /// Check whether archives can be converted with the given options, and show everything that
     /// prevents it
     #[command(after_help = AFTER_CHECK)]
-    Check(Box<Check>),
+    Check(Check),
     /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names,
     /// nodes
     #[command(after_help = AFTER_DIFF)]
@@ -144,7 +136,7 @@ pub struct Inspect {
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
     #[command(flatten)]
-    pub script: Script,
+    pub script: Flags<{ Task::Inspect as u8 }>,
 }
 
 #[derive(Debug, Args)]
@@ -152,26 +144,25 @@ pub struct Show {
     /// The model or archive
     #[arg(value_name = "MODEL.onnx|MODEL.pt2|MODEL.pt")]
     pub model: PathBuf,
-    /// Of a model, print a drawing in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg >
+    /// Print a drawing of a model in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg >
     /// m.svg`
     #[arg(long)]
     pub dot: bool,
-    /// Of a model, print no elements of constants
+    /// Print no elements of constants, for a model
     #[arg(long, conflicts_with = "dot")]
     pub no_values: bool,
-    /// Of a model, print the types of all values
+    /// Print the types of all values, for a model
     #[arg(long, conflicts_with = "dot")]
     pub types: bool,
-    /// Of an archive, print the program as the archive has it, not as it is translated: before the
-    /// passes over it
+    /// Print the program before the passes over it, for an archive
     #[arg(long)]
     pub raw: bool,
-    /// Print names and other words of more than 256 characters whole, for programs that read the
-    /// text
+    /// Do not truncate names and other words of more than 256 characters, for programs that read
+    /// the text
     #[arg(long, alias = "whole")]
     pub no_truncate: bool,
     #[command(flatten)]
-    pub script: Script,
+    pub script: Flags<{ Task::Inspect as u8 }>,
 }
 
 #[derive(Debug, Args)]
@@ -184,7 +175,7 @@ pub struct Check {
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
     /// Number of archives to check at once [default: the number of processors]
-    #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs, allow_negative_numbers = true, help_heading = "Input and output")]
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
@@ -228,12 +219,6 @@ pub struct Optimize {
     /// The file to write; it can be the model itself. `-` is standard output
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
     pub output: PathBuf,
-    /// Replace calls of functions by their bodies
-    #[arg(long, help_heading = "Optimisation")]
-    pub inline: bool,
-    /// Rewrite the model for this opset first, 7 to 26; it may be older or newer
-    #[arg(long, value_name = "N", value_parser = values::opset, help_heading = "Optimisation")]
-    pub opset: Option<u32>,
     /// Only the part of the model that computes some values from others: `IN1,IN2:OUT1,OUT2`
     #[arg(long, value_name = "IN,..:OUT,..", value_parser = values::cut, help_heading = "Optimisation")]
     pub extract: Option<values::Cut>,
@@ -243,33 +228,15 @@ pub struct Optimize {
     pub merge: Option<(PathBuf, PathBuf)>,
     /// With `--merge`, the input that an output becomes, instead of those of equal names; can be
     /// given several times
-    #[arg(long, value_name = "OUT=IN", value_parser = values::pair, help_heading = "Optimisation")]
+    #[arg(long, value_name = "OUT=IN", value_parser = values::pair::<String>, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
-    /// Tell what each pass did, and how often
+    /// List the effects of each pass, and how often it had them
     #[arg(long, help_heading = "Optimisation")]
     pub explain: bool,
     #[command(flatten)]
-    pub passes: Passes,
+    pub flags: Flags<{ Task::Optimize as u8 }>,
     #[command(flatten)]
-    pub names: Names,
-    #[command(flatten)]
-    pub compress: Compress,
-    /// The runtime to write for: its own operators may be used, and what it cannot run is rewritten
-    /// or is an error
-    #[arg(long, value_parser = choices::target(), help_heading = "Optimisation")]
-    pub target: Option<Target>,
-    /// Where to write weights
-    #[arg(long, value_parser = choices::weights_of_models(), help_heading = "Weights")]
-    pub weights: Option<Weights>,
-    #[command(flatten)]
-    pub saving: Saving,
-    /// Keep weights inputs that are inputs as well. Otherwise they become constants, if all weights
-    /// are such inputs and a matrix is among them
-    #[arg(long, help_heading = "Weights")]
-    pub keep_initializers_as_inputs: bool,
-    /// If there are warnings, write nothing and exit with code 4
-    #[arg(long, help_heading = "Diagnostics")]
-    pub warnings_as_errors: bool,
+    pub level: NoOptimize,
     /// Log each stage and its time; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
     pub verbose: u8,
@@ -291,10 +258,10 @@ pub struct ApplyWeights {
     #[arg(long, help_heading = "Weights")]
     pub allow_unused: bool,
     /// Where to write the weights
-    #[arg(long, value_parser = choices::weights_of_models(), default_value_t, help_heading = "Weights")]
+    #[arg(long, value_parser = pt2onnx::words::<Weights>(&["none"]), default_value_t, help_heading = "Weights")]
     pub to: Weights,
     #[command(flatten)]
-    pub saving: Saving,
+    pub flags: Flags<{ Task::ApplyWeights as u8 }>,
     /// Log each stage; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
     pub verbose: u8,
@@ -302,7 +269,7 @@ pub struct ApplyWeights {
 
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// The archive, or several for a folder of models; one with the name of a command is given as
+    /// The archive, or several for a folder of models; for one named like a command, write
     /// `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub models: Vec<PathBuf>,
@@ -311,7 +278,7 @@ pub struct Convert {
     #[arg(short, long, value_name = "OUT.onnx|FOLDER/", help_heading = "Input and output")]
     pub output: Option<PathBuf>,
     /// Number of archives to convert at once [default: the number of processors]
-    #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs, allow_negative_numbers = true, help_heading = "Input and output")]
     pub jobs: Option<NonZeroUsize>,
     /// Convert all programs of an archive that has several, into the folder: FOLDER/NAME.onnx
     #[arg(long, conflicts_with = "program", help_heading = "Input and output")]
@@ -340,8 +307,8 @@ impl Cli {
     pub fn read(
         args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        let matches = command().try_get_matches_from(args).map_err(|mut error| {
-            // That an option can be passed as a value helps nobody who misspelt it.
+        let matches = Self::command().try_get_matches_from(args).map_err(|mut error| {
+            // A misspelt option was not meant as a value.
             if error.kind() == ErrorKind::UnknownArgument {
                 error.remove(ContextKind::Suggested);
             }
@@ -351,44 +318,22 @@ impl Cli {
     }
 }
 
-/// The command with the library's defaults in its help.
-pub(super) fn command() -> clap::Command {
-    let defaults = serde_json::to_value(pt2onnx::Options::default()).unwrap_or_default();
-    with_defaults(Cli::command(), &defaults)
-}
-
-fn with_defaults(command: clap::Command, defaults: &Value) -> clap::Command {
-    let tell = |arg: Arg| {
-        // `-1` is a value, and what is wrong with it is told.
-        let is_option = !arg.is_positional() && arg.get_action().takes_values();
-        let arg = if is_option { arg.allow_negative_numbers(true) } else { arg };
-        let default = arg.get_long().and_then(|key| defaults.get(key));
-        let default = match default {
-            Some(Value::String(word)) => word.clone(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => return arg,
-        };
-        match arg.get_help().filter(|_| !arg.is_required_set()).map(ToString::to_string) {
-            Some(help) => arg.help(format!("{help} [default: {default}]")),
-            None => arg,
-        }
-    };
-    command.mut_args(tell).mut_subcommands(|sub| with_defaults(sub, defaults))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pt2onnx::{DEFAULT_OPSET, OPSETS};
 
     #[test]
     fn the_definition_is_sound() {
-        command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     #[test]
     fn defaults_are_those_of_the_library() {
-        let help = command().render_help().to_string();
-        for default in ["[default: 20]", "[default: 2]", "[default: standard]", "[default: 1024]"] {
+        let help = Cli::command().render_help().to_string();
+        let (first, last) = (OPSETS.start(), OPSETS.end());
+        let opset = format!("operators, {first} to {last} [default: {DEFAULT_OPSET};");
+        for default in [&opset, "[default: 2]", "[default: standard]", "[default: 1024]"] {
             assert!(help.contains(default), "{default}: {help}");
         }
         let twice = help.lines().find(|line| line.matches("[default").count() > 1);
@@ -432,7 +377,6 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "--optimize", "1"], true),
             (&["m.pt2", "-o", "m.onnx", "--optimize", "3"], false),
             (&["m.pt2", "-o", "m.onnx", "--skip-pass", "gelu"], true),
-            (&["m.pt2", "-o", "m.onnx", "--skip-pass", "nope"], false),
             (&["m.pt2", "-o", "m.onnx", "--metadata-prop", "a"], false),
             (&["m.pt2", "-o", "m.onnx", "--metadata-prop", "=a"], false),
             (&["ops"], true),
@@ -449,7 +393,6 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "-q"], true),
             (&["m.pt2", "-o", "m.onnx", "-q", "-v"], false),
             (&["inspect"], false),
-            (&["m.pt2", "-o", "m.onnx", "--opset", "6"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
             (&["m.pt2", "n.pt2", "-o", "models/", "--jobs", "2"], true),
             (&["m.pt2", "-o", "m.onnx", "--opset_version", "18"], true),
@@ -491,7 +434,7 @@ mod tests {
             let words = ["pt2onnx"].into_iter().chain(line.split(' ')).chain([flag]);
             format!("{:?}", Cli::try_parse_from(words).unwrap())
         };
-        let help = command().render_long_help().to_string();
+        let help = Cli::command().render_long_help().to_string();
         for (old, new, line) in OLD_SPELLINGS {
             assert_eq!(parse(old, line), parse(new, line), "{old}");
             let flag = old.split('=').next().unwrap_or_default();

@@ -16,10 +16,10 @@ pub struct Running {
     pub archive: Option<PathBuf>,
     /// For random inputs, the size of a dynamic dimension: its name, or an axis such as `x.0`; can
     /// be given several times [default: 2]
-    #[arg(long, alias = "fix", value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
+    #[arg(long, alias = "fix", value_name = "DIM=SIZE", value_parser = values::pair::<i64>, allow_negative_numbers = true, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub fix_dim: Vec<(String, i64)>,
     /// The seed of random inputs, which are used without --inputs and --archive
-    #[arg(long, value_name = "N", default_value_t, value_parser = values::input_seed, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
+    #[arg(long, value_name = "N", default_value_t, value_parser = values::input_seed, allow_negative_numbers = true, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub seed: u64,
     /// The library of ONNX Runtime [default: ORT_DYLIB_PATH, the Python package onnxruntime, or
     /// where the system finds it]
@@ -30,7 +30,7 @@ pub struct Running {
     pub json: bool,
 }
 
-/// What `run` takes.
+/// The flags of `run`.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The model
@@ -43,7 +43,7 @@ pub struct Run {
     pub running: Running,
 }
 
-/// What `verify` takes.
+/// The flags of `verify`.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// The model
@@ -65,10 +65,10 @@ pub struct Verify {
     #[arg(long, conflicts_with = "outputs", help_heading = "Comparison")]
     pub each: bool,
     /// Relative tolerance [default: by element type, 1e-3 for float32]
-    #[arg(long, value_name = "X", value_parser = values::tolerance, help_heading = "Comparison")]
+    #[arg(long, value_name = "X", value_parser = values::tolerance, allow_negative_numbers = true, help_heading = "Comparison")]
     pub rtol: Option<f64>,
     /// Absolute tolerance [default: by element type, 1e-4 for float32]
-    #[arg(long, value_name = "X", value_parser = values::tolerance, help_heading = "Comparison")]
+    #[arg(long, value_name = "X", value_parser = values::tolerance, allow_negative_numbers = true, help_heading = "Comparison")]
     pub atol: Option<f64>,
     #[command(flatten)]
     pub running: Running,

@@ -1,12 +1,15 @@
 //! A first word that is neither a command nor a file.
 
-use super::cli::command;
+use super::Cli;
 use crate::error::{Code, CommandError};
-use clap::error::{ContextKind, ContextValue};
+use clap::{
+    CommandFactory,
+    error::{ContextKind, ContextValue},
+};
 use std::{ffi::OsString, path::Path};
 
-/// The error of a command line whose first word is no command, and looks like none of the files
-/// that commands take.
+/// The error of a command line whose first word is neither a command nor like a file that commands
+/// take.
 pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     let word = args.get(1)?.to_str()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -14,7 +17,7 @@ pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     if !is_word || word == "help" || Path::new(word).exists() {
         return None;
     }
-    let known = command();
+    let known = Cli::command();
     if known.find_subcommand(word).is_some() {
         return None;
     }

@@ -56,7 +56,7 @@ impl CommandError {
         self
     }
 
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub fn what(&self) -> &str {
         &self.what
     }
@@ -66,7 +66,7 @@ impl CommandError {
         self.details_within("")
     }
 
-    /// The same without this place, which was said already.
+    /// The same without this place, which the reader knows.
     pub fn details_within(&self, known: &str) -> String {
         let known = shown(known);
         let places =

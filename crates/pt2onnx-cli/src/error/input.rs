@@ -73,7 +73,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
     }
 }
 
-/// What to do with a file that is no archive.
+/// Advice on a file that is not an archive.
 fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
     use fx::NotAnArchive::*;
     match found {
@@ -143,8 +143,8 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
     }
 }
 
-/// The error of a file that is no ONNX model, if it is a folder, an archive or another known kind
-/// of file.
+/// The error of a file that is a folder, an archive or of another known kind instead of an ONNX
+/// model.
 pub fn not_onnx(path: &Path) -> Option<CommandError> {
     let error = |what: String| CommandError::new(Code::Input, what).place(path.display());
     if path.is_dir() {

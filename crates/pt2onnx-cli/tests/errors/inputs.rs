@@ -1,6 +1,7 @@
-//! Archives and models that errors are provoked with.
+//! Archives and models that errors are provoked with: those of `inputs.txt`, and some that only
+//! code makes.
 
-use crate::common::{edited, mlp, pt2onnx, with_json, zip};
+use crate::common::{edited, mlp, pt2onnx, zip};
 use ::pt2onnx::{ir::Model, writer};
 use std::{
     fs,
@@ -8,137 +9,156 @@ use std::{
 };
 use tempfile::tempdir;
 
-/// An archive of the tests of `pt2onnx-fx`.
-pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data").join(name)
+/// The folder of archives of `pt2onnx-fx`.
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data")
 }
 
-pub fn none() -> Option<Vec<u8>> {
-    None
+/// The bytes of an input. There is no file for `none`.
+pub fn input(name: &str) -> Option<Vec<u8>> {
+    match name {
+        "none" => None,
+        "mlp" => fs::read(mlp()).ok(),
+        "cut" => fs::read(mlp()).ok().map(|bytes| bytes[..bytes.len() - 30].to_vec()),
+        "renamed_record" => Some(renamed_record()),
+        "short_weight" => Some(record("data/weights/weight_0", |bytes| bytes[..40].to_vec())),
+        "cut_json" => Some(record("models/model.json", |bytes| bytes[..bytes.len() / 2].to_vec())),
+        "no_arguments" => Some(record("models/model.json", without_arguments)),
+        "converted" => converted(&[]),
+        "hollow" => converted(&["--weights", "none"]),
+        "apart" => apart(),
+        "nested" => Some(onnx(&nested())),
+        _ => Some(written(name)),
+    }
 }
 
-pub fn good() -> Option<Vec<u8>> {
-    fs::read(mlp()).ok()
-}
-
-/// A `Softmax` over an unknown number of dimensions.
-pub fn old_softmax() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 4, opset_import: ["" : 9]>
-        g (float[] x) => (float[] y) { y = Softmax (x) }"#,
-    )
-}
-
-/// A model of several nodes.
-pub fn parts() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
-        g (float[2] x, float[2] z) => (float[2] y) <float[2] w = {1, 2}> {
-            a = Add (x, w)
-            b = Mul (a, z)
-            c = my.Op (b)
-            y = Neg (c)
-        }"#,
-    )
-}
-
-/// A model of two inputs of different types.
-pub fn small() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20]>
-        g (float[2, 4] x, int64[2] i) => (float[2, 3] y) <float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {
-            a = Gather (x, i)
-            y = MatMul (a, w)
-        }"#,
-    )
-}
-
-pub fn json(from: &str, to: &str) -> Option<Vec<u8>> {
-    Some(with_json(&mlp(), from, to))
-}
-
-/// An archive of `pt2onnx-fx` with its JSON changed.
-pub fn changed(name: &str, changes: &[(&str, &str)]) -> Option<Vec<u8>> {
-    Some(edited(&data(name), |record, bytes| match record {
-        "models/model.json" => {
-            let text = String::from_utf8(bytes).unwrap();
-            let text = changes.iter().fold(text, |text, (from, to)| {
-                assert!(text.contains(from), "no {from}");
-                text.replace(from, to)
-            });
-            text.into()
+/// An input of `inputs.txt`, or an archive of `pt2onnx-fx`.
+fn written(name: &str) -> Vec<u8> {
+    let blocks = include_str!("inputs.txt").split("\n== ").skip(1);
+    for block in blocks {
+        let (head, content) = block.split_once('\n').unwrap_or((block, ""));
+        let content = content.trim_end_matches('\n');
+        match *head.split(' ').collect::<Vec<_>>() {
+            [kind, known] if known == name => return made(kind, content, &mlp()),
+            [kind, known, "of", archive] if known == name => {
+                return made(kind, content, &data().join(archive).with_extension("pt2"));
+            }
+            _ => {}
         }
-        _ => bytes,
-    }))
+    }
+    fs::read(data().join(name).with_extension("pt2")).unwrap()
+}
+
+fn made(kind: &str, content: &str, archive: &Path) -> Vec<u8> {
+    let records = || content.lines().map(|line| line.split_once(' ').unwrap());
+    match kind {
+        "script" => script(content),
+        "onnx" => onnx(content),
+        "bytes" => unescaped(content),
+        "zip" => {
+            let records: Vec<_> = records().map(|(name, bytes)| (name, unescaped(bytes))).collect();
+            zip(records.iter().map(|(name, bytes)| (*name, bytes.as_slice())))
+        }
+        "record" => {
+            let (wanted, bytes) = records().next().unwrap();
+            record(wanted, |_| unescaped(bytes))
+        }
+        "json" => replaced(archive, "models/model.json", content),
+        "weights" => replaced(archive, "weights_config.json", content),
+        _ => unreachable!("{kind}"),
+    }
+}
+
+/// The bytes of a text with escapes.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    loop {
+        rest = match rest {
+            [] => return bytes,
+            [b'\\', b'x', hex @ ..] => {
+                let (digits, rest) = hex.split_at(2);
+                bytes.push(u8::from_str_radix(str::from_utf8(digits).unwrap(), 16).unwrap());
+                rest
+            }
+            [b'\\', letter, rest @ ..] => {
+                bytes.push(match letter {
+                    b'0' => 0,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    other => *other,
+                });
+                rest
+            }
+            [byte, rest @ ..] => {
+                bytes.push(*byte);
+                rest
+            }
+        }
+    }
+}
+
+/// An archive with texts of a record replaced.
+fn replaced(archive: &Path, wanted: &str, changes: &str) -> Vec<u8> {
+    let lines: Vec<&str> = changes.lines().map(|line| &line[2..]).collect();
+    edited(archive, |name, bytes| {
+        if !name.ends_with(wanted) {
+            return bytes;
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        let changed = lines.chunks(2).fold(text, |text, change| {
+            assert!(text.contains(change[0]), "no {}", change[0]);
+            text.replace(change[0], change[1])
+        });
+        changed.into()
+    })
+}
+
+fn record(wanted: &str, content: impl Fn(Vec<u8>) -> Vec<u8>) -> Vec<u8> {
+    edited(&mlp(), |name, bytes| if name == wanted { content(bytes) } else { bytes })
+}
+
+/// A record has another name in the headers of the zip file, not in the table of weights.
+fn renamed_record() -> Vec<u8> {
+    let (mut bytes, name) = (fs::read(mlp()).unwrap(), b"data/weights/weight_0");
+    for at in 0..bytes.len() - name.len() {
+        if bytes[at..].starts_with(name) {
+            bytes[at + name.len() - 1] = b'x';
+        }
+    }
+    bytes
+}
+
+/// A program in which a node has its first argument only.
+fn without_arguments(program: Vec<u8>) -> Vec<u8> {
+    let mut program: serde_json::Value = serde_json::from_slice(&program).unwrap();
+    let nodes = program["graph_module"]["graph"]["nodes"].as_array_mut().unwrap();
+    let mut inputs = nodes.iter_mut().map(|node| node["inputs"].as_array_mut().unwrap());
+    inputs.find(|inputs| inputs.len() > 2).unwrap().truncate(1);
+    drop(inputs);
+    serde_json::to_vec(&program).unwrap()
 }
 
 /// A TorchScript archive whose `forward` has these lines.
-pub fn script(lines: &str) -> Option<Vec<u8>> {
-    let code = format!("class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n{lines}");
+fn script(lines: &str) -> Vec<u8> {
+    let code = format!("class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n{lines}\n");
     let records: [(&str, &[u8]); 4] = [
         ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}b."),
         ("m/constants.pkl", b"\x80\x02)."),
         ("m/code/__torch__.py", code.as_bytes()),
         ("m/version", b"3"),
     ];
-    Some(zip(records))
-}
-
-pub fn relu() -> Option<Vec<u8>> {
-    script("    return torch.relu(x)\n")
-}
-
-/// A TorchScript archive whose `forward` counts its calls in the attribute `n`.
-pub fn counter() -> Option<Vec<u8>> {
-    let code = "class M(Module):\n  n : int\n  def forward(self, x: Tensor) -> Tensor:\n    self.n = torch.add(self.n, 1)\n    return torch.relu(x)\n";
-    let records: [(&str, &[u8]); 4] = [
-        ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x01\x00\x00\x00nK\x00sb."),
-        ("m/constants.pkl", b"\x80\x02)."),
-        ("m/code/__torch__.py", code.as_bytes()),
-        ("m/version", b"3"),
-    ];
-    Some(zip(records))
-}
-
-/// A view of floats as integers, with the result recorded as this type.
-pub fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
-    let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
-    let changes = [
-        ("torch.ops.aten.mul.Tensor", "torch.ops.aten.view.dtype"),
-        (argument, r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#),
-        (r#""mul": {"dtype": 7"#, &format!(r#""mul": {{"dtype": {dtype}"#)),
-    ];
-    changed("writes_buffer.pt2", &changes)
-}
-
-pub fn record(wanted: &str, content: fn(Vec<u8>) -> Vec<u8>) -> Option<Vec<u8>> {
-    Some(edited(&mlp(), |name, bytes| if name == wanted { content(bytes) } else { bytes }))
-}
-
-pub fn given(name: &str) -> Option<Vec<u8>> {
-    fs::read(data(name)).ok()
-}
-
-pub fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
-    Some(zip(records.iter().copied()))
+    zip(records)
 }
 
 /// An ONNX model.
-pub fn onnx(text: &str) -> Option<Vec<u8>> {
+fn onnx(text: &str) -> Vec<u8> {
     let mut model: Model = text.parse().unwrap();
     model.assign_names();
-    Some(writer::to_bytes(&model).unwrap().into())
-}
-
-/// A model of one product.
-pub fn product() -> Option<Vec<u8>> {
-    onnx(
-        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[N, 2] x) => (float[N, 2] y) { y = Mul (x, x) }",
-    )
+    writer::to_bytes(&model).unwrap().into()
 }
 
 /// A model without the file of its weights.
-pub fn apart() -> Option<Vec<u8>> {
+fn apart() -> Option<Vec<u8>> {
     let mut model: Model = r#"<ir_version: 9, opset_import: ["" : 20]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add (x, w) }"#
         .parse()
@@ -150,16 +170,8 @@ pub fn apart() -> Option<Vec<u8>> {
     fs::read(folder.path().join("w.onnx")).ok()
 }
 
-/// A model with a weight that is no number.
-pub fn not_finite() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 10, opset_import: ["" : 21]>
-        g (float[1, 2] x) => (float[1, 2] y) <float[2, 2] w = {1, nan, 3, 4}> { y = MatMul (x, w) }"#,
-    )
-}
-
 /// A model with bodies within bodies.
-pub fn nested() -> Option<Vec<u8>> {
+fn nested() -> String {
     let body = (0..40).fold("y0 = Neg (x)".to_owned(), |body, i| {
         let branch = |name: &str, nodes: &str| {
             format!("{name}_branch: graph = {name}{i} () => (float r) {{ {nodes} r = Neg (y{i}) }}")
@@ -167,31 +179,17 @@ pub fn nested() -> Option<Vec<u8>> {
         let (then, other) = (branch("then", &body), branch("else", &format!("y{i} = Abs (x)")));
         format!("y{} = If <{then}, {other}> (c)", i + 1)
     });
-    onnx(&format!(
+    format!(
         "<ir_version: 9, opset_import: [\"\" : 20]> g (float x, bool c) => (float y40) {{ {body} }}"
-    ))
+    )
 }
 
-/// What becomes of the good archive.
-pub fn converted(args: &[&str]) -> Option<Vec<u8>> {
+/// The model of the good archive.
+fn converted(args: &[&str]) -> Option<Vec<u8>> {
     let folder = tempdir().unwrap();
     let output = folder.path().join("m.onnx");
     let (mlp, out) = (mlp(), output.to_str().unwrap());
     let run = pt2onnx([&[mlp.to_str().unwrap(), "-o", out], args].concat());
     assert_eq!(run.code, 0, "{run:?}");
     fs::read(&output).ok()
-}
-
-pub fn hollow() -> Option<Vec<u8>> {
-    converted(&["--weights", "none"])
-}
-
-/// A program in which a node has its first argument only.
-pub fn without_arguments(program: Vec<u8>) -> Vec<u8> {
-    let mut program: serde_json::Value = serde_json::from_slice(&program).unwrap();
-    let nodes = program["graph_module"]["graph"]["nodes"].as_array_mut().unwrap();
-    let mut inputs = nodes.iter_mut().map(|node| node["inputs"].as_array_mut().unwrap());
-    inputs.find(|inputs| inputs.len() > 2).unwrap().truncate(1);
-    drop(inputs);
-    serde_json::to_vec(&program).unwrap()
 }

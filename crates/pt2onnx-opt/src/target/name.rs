@@ -1,22 +1,32 @@
 //! The runtimes that models can be made for.
 
 /// The runtime that a model is made for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Target {
-    /// Any runtime that follows the ONNX standard.
+    /// Any runtime; a warning lists operators that ONNX Runtime has no kernel for.
     #[default]
     Standard,
-    /// ONNX Runtime with its own attention operator, and casts as for [`Target::OrtCpu`].
+    /// ONNX Runtime: as `ort-cpu`, and with its own attention operator.
     Ort,
-    /// ONNX Runtime on the CPU, with standard operators only. Casts are inserted around nodes whose
-    /// element type has no kernel.
+    /// ONNX Runtime on the CPU: with casts where it has no kernel for an element type.
     OrtCpu,
-    /// NVIDIA TensorRT.
+    /// NVIDIA TensorRT: report an error for operators that it cannot run.
     #[serde(rename = "tensorrt")]
     TensorRt,
-    /// tract, in Rust.
+    /// tract, in Rust: report an error for operators that it cannot run.
     Tract,
 }
 

@@ -5,7 +5,7 @@ use super::{
     find::{TARGET, called, find, original, target},
     tree::{self, Leaf},
 };
-use crate::options::{InputNames, Options, OutputNames};
+use crate::options::{IoNames, Options};
 use pt2onnx_fx::{ExportedProgram, InputSpec};
 use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, ORIGINAL_NAME, Value, ValueData};
 use rustc_hash::FxHashSet;
@@ -99,8 +99,8 @@ fn from_trees(
     options: &Options,
     plan: &mut Vec<(Value, String)>,
 ) -> Result<(), NameError> {
-    let inputs = options.input_names == InputNames::FromTree;
-    let outputs = options.output_names == OutputNames::FromTree;
+    let inputs = options.input_names == IoNames::FromTree;
+    let outputs = options.output_names == IoNames::FromTree;
     if !inputs && !outputs && options.kv_names.is_none() {
         return Ok(());
     }

@@ -4,11 +4,22 @@ use pt2onnx_tensor::DType;
 use serde::{Deserialize, Serialize};
 
 /// PyTorch's default element type: `torch.get_default_dtype()`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumMessage,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DefaultDtype {
-    /// The one that PyTorch starts with.
+    /// The default of a new process.
     #[default]
     Float32,
     /// Double precision.

@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What `torch.onnx.export` takes as `dynamic_axes`: for each input or output, names of its axes,
-/// or the axes to be named `x_dynamic_axes_1` and so on. As text it is the JSON of that.
+/// Dynamic axes in the form of `torch.onnx.export`: for each input or output, names of its axes, or
+/// the axes to be named `x_dynamic_axes_1` and so on. The text form is JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "IndexMap<String, Axes>", into = "IndexMap<String, IndexMap<String, String>>")]
 pub struct DynamicAxes(Vec<(String, i64, String)>);
@@ -16,7 +16,7 @@ pub struct DynamicAxes(Vec<(String, i64, String)>);
     "the dynamic axes are not understood: {0}; give {{\"x\": {{\"0\": \"batch\"}}}} or {{\"x\": [0]}}"
 )]
 pub struct DynamicAxesError(
-    /// What is wrong.
+    /// The problem.
     String,
 );
 

@@ -66,7 +66,7 @@ pub enum OptionError {
     Twice {
         /// The option.
         option: OptionText,
-        /// What it is given for.
+        /// The key that has two values.
         name: String,
     },
     /// A name stands for all names.

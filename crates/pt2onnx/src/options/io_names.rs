@@ -1,21 +1,19 @@
 //! How inputs and outputs are named.
 
 use serde::{Deserialize, Serialize};
+use std::{convert::Infallible, str::FromStr};
 
-/// The names of the inputs.
-pub type InputNames = OutputNames;
-
-/// The names of the outputs, or of the inputs.
+/// The names of the inputs, or of the outputs. As text: `a,b`, or `from-tree`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]
-pub enum OutputNames {
-    /// In order. What comes after the last name keeps its own.
+pub enum IoNames {
+    /// In order. Inputs and outputs after the last name keep their own.
     List(Vec<String>),
     /// The parameters, keys and fields that lead to an input in the arguments, or to an output in
     /// the dict or dataclass that the program returns: `hidden_0`. An output that is only in tuples
-    /// and lists keeps its name. Tensors of caches have the names that [`KvNames`](crate::KvNames)
-    /// says. The serialised form is `"from-tree"`.
+    /// and lists keeps its name. Tensors of caches have the names of
+    /// [`KvNames`](crate::KvNames). The serialised form is `"from-tree"`.
     FromTree,
 }
 
@@ -33,14 +31,14 @@ enum Word {
     FromTree,
 }
 
-impl Default for OutputNames {
+impl Default for IoNames {
     fn default() -> Self {
         Self::List(Vec::new())
     }
 }
 
-impl OutputNames {
-    /// The names that are given; none if they come from the tree.
+impl IoNames {
+    /// The listed names; none if they come from the tree.
     pub fn listed(&self) -> &[String] {
         match self {
             Self::List(names) => names,
@@ -49,7 +47,24 @@ impl OutputNames {
     }
 }
 
-impl From<Form> for OutputNames {
+impl<const N: usize> From<[&str; N]> for IoNames {
+    fn from(names: [&str; N]) -> Self {
+        Self::List(names.map(str::to_owned).into())
+    }
+}
+
+impl FromStr for IoNames {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "from-tree" => Self::FromTree,
+            names => Self::List(names.split(',').map(|name| name.trim().to_owned()).collect()),
+        })
+    }
+}
+
+impl From<Form> for IoNames {
     fn from(form: Form) -> Self {
         match form {
             Form::List(names) => Self::List(names),
@@ -58,11 +73,11 @@ impl From<Form> for OutputNames {
     }
 }
 
-impl From<OutputNames> for Form {
-    fn from(names: OutputNames) -> Self {
+impl From<IoNames> for Form {
+    fn from(names: IoNames) -> Self {
         match names {
-            OutputNames::List(names) => Self::List(names),
-            OutputNames::FromTree => Self::Word(Word::FromTree),
+            IoNames::List(names) => Self::List(names),
+            IoNames::FromTree => Self::Word(Word::FromTree),
         }
     }
 }
