@@ -83,7 +83,7 @@ serde_plain::derive_fromstr_from_deserialize!(Precision);
 pub enum Quantize {
     /// 8 bits, restored by DequantizeLinear.
     Int8,
-    /// 4 bits, restored by DequantizeLinear; for target `ort`, MatMulNBits and GatherBlockQuantized.
+    /// 4 bits, restored by DequantizeLinear; for target `ort`, MatMulNBits, GatherBlockQuantized.
     Int4,
     /// float8 (E4M3FN), restored by DequantizeLinear.
     Float8,
