@@ -144,6 +144,8 @@ impl Pass<'_> {
     /// How the operands share memory.
     fn ties(&mut self, node: &Node, groups: &[Group]) -> Result<Ties> {
         let mut ties = Ties::default();
+        let of_storage: FxHashMap<usize, usize> =
+            groups.iter().map(|group| (self.memory.storage(group.base), group.at)).collect();
         for group in groups {
             for &(input, id) in group.members.iter().filter(|(at, _)| *at != group.at) {
                 let mut path = Vec::new();
@@ -153,15 +155,12 @@ impl Pass<'_> {
                 }
                 ties.views.push(Tie { input, base: group.at, path });
             }
-            if self.memory.has_may_aliases() {
-                let related = FxHashSet::from_iter(self.memory.related(group.base));
-                let storage = |group: &Group| self.memory.storage(group.base);
-                // The later one was made of the earlier one.
-                let earlier = groups.iter().filter(|other| {
-                    storage(other) < storage(group) && related.contains(&storage(other))
-                });
-                ties.unsure.extend(earlier.map(|earlier| (group.at, earlier.at)));
-            }
+            // The later one was made of the earlier one.
+            let own = self.memory.storage(group.base);
+            let related = self.memory.related(group.base);
+            let earlier = related.iter().filter(|other| **other < own);
+            let earlier = earlier.filter_map(|other| of_storage.get(other));
+            ties.unsure.extend(earlier.map(|&at| (group.at, at)));
         }
         Ok(ties)
     }

@@ -152,11 +152,6 @@ impl Memory {
         self.may_alias.link(self.storage(id), self.storage(earlier));
     }
 
-    /// Whether some tensors may be others.
-    pub(super) fn has_may_aliases(&self) -> bool {
-        !self.may_alias.is_empty()
-    }
-
     /// Whether the content of a tensor is not known: a write into another one may have reached it.
     pub(super) fn is_unknown(&self, id: Id) -> bool {
         self.may_alias.is_unknown(self.storage(id))
