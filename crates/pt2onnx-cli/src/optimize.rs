@@ -11,7 +11,7 @@ use crate::{
 use pt2onnx::{
     Error, OnnxProgram, OptionError, Options, Warning, WarningKind, Weights,
     ir::Model,
-    opt::{Journal, OPTIMISED_OPSETS},
+    opt::{OPTIMISED_OPSETS, PassStats},
     writer::Batch,
 };
 use std::path::Path;
@@ -61,18 +61,20 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     if let Some(Cut { inputs, outputs }) = &args.extract {
         program.extract(inputs, outputs)?;
     }
-    let journal = Journal::default();
+    let stats = PassStats::default();
     let known = program.warnings().len();
-    let program = program.rewritten(&options, opset, args.explain.then(|| journal.clone()))?;
+    let program = program.rewritten(&options, opset, args.explain.then(|| stats.clone()))?;
     // Other weights do not become inputs.
     options.keep_initializers_as_inputs = false;
     warn(&program.warnings()[known..], options.warnings_as_errors)?;
-    let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
+    let effects: Vec<String> = stats.effects().iter().map(|e| format!("{e}\n")).collect();
     if args.explain && effects.is_empty() {
         say("no pass changed anything\n")
     } else {
         say(&effects.concat())
     }
+    let refusals: Vec<String> = stats.refusals().iter().map(|r| format!("{r}\n")).collect();
+    say(&refusals.concat());
     tracing::info!("{before} nodes became {}", program.model().all_nodes().len());
     write(&program, &options, &args.output)
 }

@@ -101,6 +101,42 @@ fn rules_in_conversions() {
     assert!(run.code == 2 && run.stderr.contains("would overwrite the rules"), "{run:?}");
 }
 
+/// They end, and the warning names them.
+#[test]
+fn rules_that_undo_each_other() {
+    let folder = tempdir().unwrap();
+    let rule = |name: &str, from: &str, to: &str| {
+        format!(
+            "<domain: \"pattern\", opset_import: [\"\" : 20]> {name} (x) => (y) {{ {from} }}
+             <domain: \"replacement\", opset_import: [\"\" : 20]> {name} (x) => (y) {{ {to} }}\n"
+        )
+    };
+    let (forth, back) = ("a = Relu (x) y = Sigmoid (a)", "a = Sigmoid (x) y = Relu (a)");
+    let (file, model, to) =
+        (path(&folder, "r.onnxtxt"), path(&folder, "m.onnx"), path(&folder, "n.onnx"));
+    fs::write(&file, rule("swap", forth, back) + &rule("swap_back", back, forth)).unwrap();
+    let text = r#"<ir_version: 9, opset_import: ["" : 20]> g (float[n] x) => (float[n] y) {
+        a = Relu (x) y = Sigmoid (a) }"#;
+    writer::save(&text.parse::<Model>().unwrap(), &model, writer::Weights::Embed).unwrap();
+    let run = pt2onnx(["optimize", &model, "-o", &to, "--rules", &file]);
+    let warning = "passes that undo each other's changes were stopped: rules (swap, swap_back)";
+    assert_eq!((run.code, &*run.stderr), (0, &*format!("warning: {warning}\n")));
+}
+
+#[test]
+fn explain_says_why_a_fusion_did_not_apply() {
+    let folder = tempdir().unwrap();
+    let (model, to) = (path(&folder, "m.onnx"), path(&folder, "n.onnx"));
+    let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+        g (float[b,n,2] x, float[2,3] w, float[3] c) => (float[b,n,3] y, float[b,n,2] z) {
+        i = Identity (x) a = MatMul (i, w) y = Add (a, c) z = Relu (x) }"#;
+    writer::save(&text.parse::<Model>().unwrap(), &model, writer::Weights::Embed).unwrap();
+    let run = pt2onnx(["optimize", &model, "-o", &to, "--explain"]);
+    let lines = "cleanup: once, -1 nodes (-1 Identity)\n\
+                 gemm: not applied at 1 place: the operands are not matrices of floats\n";
+    assert_eq!((run.code, &*run.stderr), (0, lines));
+}
+
 #[test]
 fn functions_without_calls() {
     let folder = tempdir().unwrap();

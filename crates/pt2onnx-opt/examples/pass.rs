@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .level(Level::Simplify)
         .description("Removes mylib.Watch, which returns its input.");
     let passes = Passes::standard().with(watches);
-    for pass in &passes {
+    for pass in passes.iter() {
         writeln!(std::io::stdout(), "{}: {}", pass.name, pass.description)?;
     }
 

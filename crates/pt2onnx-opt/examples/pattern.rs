@@ -2,7 +2,7 @@
 //! `cargo run -p pt2onnx-opt --example pattern`
 
 use pt2onnx_ir::{Attributes, Model, verify};
-use pt2onnx_opt::{Fusion, GraphMut, Options, fuse};
+use pt2onnx_opt::{Because, Fusion, GraphMut, Options, fuse};
 use std::io::Write;
 
 /// `x * sigmoid(x)`, twice: once by `Sigmoid`, once by its formula; and a `Relu` of a `Relu`.
@@ -24,14 +24,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut model: Model = MODEL.parse()?;
 
     let silu = Fusion::new("{Mul(x, Sigmoid(x)) | Div(x, Add(Exp(Neg(x)), 1))}", |cx, found| {
-        let (x, ty) = (found.value("x")?, cx.type_of(found.output()));
+        let (x, ty) = (found.get("x")?, cx.type_of(found.output()));
+        // A constant with more dimensions than `x` would broadcast it.
+        found.keeps_shape(cx, x).because("a constant broadcasts the operand")?;
         let made = cx.emit_custom("com.example", "Silu", &[Some(x)], Attributes::new(), &[ty]);
-        made.first().copied()
-    })?
-    // A constant with more dimensions than `x` would broadcast it.
-    .when(|cx, found| found.value("x").is_some_and(|x| found.keeps_shape(cx, x)));
+        Ok(made[0])
+    })?;
 
-    let relu = Fusion::new("Relu(r:Relu(x))", |_, found| found.value("r"))?;
+    let relu = Fusion::new("Relu(r:Relu(x))", |_, found| found.get("r"))?;
 
     let mut graph = GraphMut::main(&mut model);
     assert!(fuse(&mut graph, &Options::default(), &[silu, relu]));

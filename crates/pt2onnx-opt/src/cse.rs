@@ -4,8 +4,9 @@
 
 use crate::{
     graph::{Changed, GraphMut},
+    measure::Measure,
     ml_types,
-    pass::Options,
+    pass::{Level, Options, Pass, Phase, Run},
     pool, rewrite,
 };
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Traits, Use, Value};
@@ -27,13 +28,26 @@ const SAMPLES: usize = 64;
 /// A constant is compared with at most this many of the same hash, so that the time is linear.
 const MAX_ALIKE: usize = 8;
 
+pub(crate) static CSE: Pass = Pass {
+    name: "cse",
+    level: Level::Simplify,
+    since: 0,
+    description: "Merges nodes that compute the same from the same inputs, and unnamed \
+                  constants of equal content.",
+    precondition: "Named constants are kept, because they may get other values later, \
+                  unless weights are to be merged.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Graph(run),
+};
+
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
-pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     constants(graph.model, options.dedup_weights) | Walk::default().start(graph)
 }
 
-/// Layers, and nodes whose weights have equal content. Before, each of them may take a
-/// normalization or arithmetic after it into its weights, which one for all cannot.
+/// Also merges layers, and nodes whose weights have equal content.
 pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     Walk { layers: true, share_weights: options.share_weights, ..Walk::default() }.start(graph)
 }
@@ -75,7 +89,7 @@ pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
 }
 
 /// Constants that are equal have the same hash.
-fn content_hash(t: &Tensor, weights: bool) -> u64 {
+pub(crate) fn content_hash(t: &Tensor, weights: bool) -> u64 {
     let mut hash = FxHasher::default();
     (t.dtype(), t.shape()).hash(&mut hash);
     match weights || is_compared(t) {
@@ -249,30 +263,36 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
 
 /// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of
 /// equal content are.
-fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
+pub(crate) fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
-    (node.op(), &node.domain, weights, node.outputs().len()).hash(&mut h);
+    weights.hash(&mut h);
     for &input in node.inputs() {
         match input.and_then(|v| weight(model, v)).filter(|_| weights) {
             Some(t) => (t.dtype(), t.shape()).hash(&mut h),
             None => input.hash(&mut h),
         }
     }
+    function_hash(node, &mut h);
+    h.finish()
+}
+
+/// Hashes operator, number of outputs, and attributes.
+pub(crate) fn function_hash(node: &Node, h: &mut FxHasher) {
+    (node.op(), &node.domain, node.outputs().len()).hash(h);
     for (name, value) in &node.attributes {
-        (name, value.kind() as u32).hash(&mut h);
+        (name, value.kind() as u32).hash(h);
         match value {
-            Attribute::Float(f) => f.to_bits().hash(&mut h),
-            Attribute::Int(i) => i.hash(&mut h),
-            Attribute::String(s) => s.hash(&mut h),
-            Attribute::Ints(v) => v.hash(&mut h),
-            Attribute::Floats(v) => v.iter().for_each(|f| f.to_bits().hash(&mut h)),
-            Attribute::Tensor(t) => (t.dtype(), t.shape()).hash(&mut h),
+            Attribute::Float(f) => f.to_bits().hash(h),
+            Attribute::Int(i) => i.hash(h),
+            Attribute::String(s) => s.hash(h),
+            Attribute::Ints(v) => v.hash(h),
+            Attribute::Floats(v) => v.iter().for_each(|f| f.to_bits().hash(h)),
+            Attribute::Tensor(t) => (t.dtype(), t.shape()).hash(h),
             // Other attributes are compared, not hashed.
             _ => {}
         }
     }
-    h.finish()
 }
 
 pub(crate) fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
@@ -323,8 +343,7 @@ pub(crate) fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
 
 fn same_content(a: &Tensor, b: &Tensor) -> bool {
     let same = |x: &[u8], y: &[u8]| x == y && x.len() == a.nbytes();
-    // What has no bytes to read is not equal to anything: strings, and elements that cannot be
-    // computed.
+    // Strings, and elements that cannot be computed, have no bytes and are equal to nothing.
     (a.dtype(), a.shape(), a.nbytes()) == (b.dtype(), b.shape(), b.nbytes())
         && same(&a.to_bytes(), &b.to_bytes())
 }

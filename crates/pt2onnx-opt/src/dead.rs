@@ -1,13 +1,26 @@
-//! Dead nodes: nodes whose outputs are not used.
+//! Dead code elimination: nodes whose outputs are not used.
 
 use crate::{
     graph::{Changed, GraphMut},
-    pass::Options,
+    measure::Measure,
+    pass::{Level, Options, Pass, Phase, Run},
+};
+
+pub(crate) static DEAD: Pass = Pass {
+    name: "dead",
+    level: Level::Simplify,
+    since: 0,
+    description: "Erases nodes whose outputs are not used.",
+    precondition: "Operators have no side effects; those of ONNX have none.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Graph(run),
 };
 
 /// Erases dead nodes in one walk from the last node to the first: a node comes after the nodes it
 /// uses, and before the nodes of its bodies.
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;

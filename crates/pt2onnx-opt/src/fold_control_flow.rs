@@ -1,22 +1,36 @@
-//! `If` and `Loop` whose course is known, and nodes of bodies that can stand before them.
+//! Folds `If` and `Loop` whose course is known, and moves what bodies share before them.
 
 use crate::{
     analysis, cse,
     graph::{Changed, GraphMut},
-    loop_append_to_scan,
+    licm, loop_append_to_scan,
+    measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::Options,
+    pass::{Level, Options, Pass, Phase, Run},
 };
-use pt2onnx_ir::{
-    Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Traits, Type, Use, Value,
-};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashMap;
 
-/// The name of the pass.
-pub(crate) const NAME: &str = "control";
+pub(crate) static FOLD_CONTROL_FLOW: Pass = Pass {
+    name: "fold-control-flow",
+    level: Level::Simplify,
+    since: 0,
+    description: "Replaces If by the branch that it takes, and Loop that runs never or \
+                  once by its body. Takes states that a body does not change from before \
+                  the Loop or Scan. Moves nodes that both branches have, and nodes that \
+                  are the same in each iteration, before the If or Loop. A Loop that \
+                  appends a row to a state gives back the rows instead.",
+    precondition: "The condition or the number of iterations is a constant. Nodes of loops \
+                  are moved only if they cannot fail.",
+    lowers: Measure::Runs,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Graph(run),
+};
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
@@ -29,22 +43,17 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             "If" => branch(model, id).is_some() || shared(model, id),
             "Loop" => {
                 course(model, id, opset).is_some()
-                    || stacked_rows(model, id, opset) | unchanged(model, id) | hoist(model, id)
+                    || stacked_rows(model, id, opset)
+                        | unchanged(model, id)
+                        | licm::hoist(model, id)
             }
             // Before, sequence lengths came first.
-            "Scan" if opset >= 9 => unchanged(model, id) | hoist(model, id),
-            "Scan" => hoist(model, id),
+            "Scan" if opset >= 9 => unchanged(model, id) | licm::hoist(model, id),
+            "Scan" => licm::hoist(model, id),
             _ => false,
         };
     }
     changed
-}
-
-fn body(model: &Model, id: NodeId, name: &str) -> Option<RegionId> {
-    match model[id].attribute(name)? {
-        Attribute::Region(region) => Some(*region),
-        _ => None,
-    }
 }
 
 /// The only element of a constant of bools.
@@ -66,7 +75,7 @@ fn number(model: &Model, value: Value) -> Option<i64> {
 /// The branch that an `If` takes, in the place of the `If`.
 fn branch(model: &mut Model, id: NodeId) -> Option<()> {
     let taken = truth(model, model[id].input(0)?)?;
-    let region = body(model, id, if taken { "then_branch" } else { "else_branch" })?;
+    let region = licm::body(model, id, if taken { "then_branch" } else { "else_branch" })?;
     let results = unfold(model, id, region);
     let outputs = model[id].outputs().to_vec();
     outputs.into_iter().zip(results).for_each(|(old, new)| take_place(model, old, new));
@@ -96,7 +105,7 @@ fn take_place(model: &mut Model, old: Value, new: Value) {
 /// A `Loop` that runs never or once.
 fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     let node = &model[id];
-    let region = body(model, id, "body")?;
+    let region = licm::body(model, id, "body")?;
     let count = node.input(0).map(|v| number(model, v));
     let going = node.input(1).map(|v| truth(model, v));
     let once_more = model[region].output_values().next()?;
@@ -138,7 +147,7 @@ fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
 
 /// Rows that a `Loop` appends to states, as outputs that it stacks.
 fn stacked_rows(model: &mut Model, id: NodeId, opset: u32) -> Changed {
-    let body = body(model, id, "body").filter(|_| opset >= loop_append_to_scan::SINCE);
+    let body = licm::body(model, id, "body").filter(|_| opset >= loop_append_to_scan::SINCE);
     body.is_some_and(|body| loop_append_to_scan::run(model, id, body))
 }
 
@@ -161,7 +170,7 @@ fn stacked(model: &mut Model, before: NodeId, value: Value) -> Value {
 
 /// Results and nodes that both branches of an `If` have.
 fn shared(model: &mut Model, id: NodeId) -> Changed {
-    let branches = body(model, id, "then_branch").zip(body(model, id, "else_branch"));
+    let branches = licm::body(model, id, "then_branch").zip(licm::body(model, id, "else_branch"));
     let Some((yes, no)) = branches else {
         return false;
     };
@@ -180,45 +189,40 @@ fn shared(model: &mut Model, id: NodeId) -> Changed {
 
 /// Moves nodes that both branches have before the `If`.
 fn merged(model: &mut Model, id: NodeId, yes: RegionId, no: RegionId) -> Changed {
-    let mut others: Vec<NodeId> = model.nodes(no).collect();
+    // The nodes of the other branch by hash. It changes with their inputs, which get new entries.
+    let mut others: FxHashMap<u64, Vec<NodeId>> = FxHashMap::default();
+    for node in model.nodes(no) {
+        others.entry(cse::hash(model, node, false)).or_default().push(node);
+    }
     let mut changed = false;
     for node in model.nodes(yes).collect::<Vec<_>>() {
-        if !movable(model, node, yes) {
+        if !licm::is_movable(model, node, yes) {
             continue;
         }
-        let same = |&n: &NodeId| movable(model, n, no) && cse::equal(model, node, n);
-        let Some(at) = others.iter().position(same) else {
+        let same = |&&n: &&NodeId| {
+            let inside = model.contains(n) && model[n].region() == no;
+            inside && cse::equal(model, node, n) && licm::is_movable(model, n, no)
+        };
+        let alike = others.get(&cse::hash(model, node, false)).map(Vec::as_slice);
+        let Some(&other) = alike.unwrap_or_default().iter().find(same) else {
             continue;
         };
-        let other = others.swap_remove(at);
         model.move_before(node, id);
         model.share(node, other);
+        let users: Vec<NodeId> = analysis::users(model, other).collect();
         let (old, new) = (model[other].outputs().to_vec(), model[node].outputs().to_vec());
         old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
         changed |= model.erase(other);
+        for user in users {
+            others.entry(cse::hash(model, user, false)).or_default().push(user);
+        }
     }
     changed
 }
 
-/// Whether a node of a body can stand before the body's node: it uses nothing of the body, computes
-/// the same each time, and is not an output of the body, which would need another node.
-fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
-    let outside = |v: &Value| match model[*v].def() {
-        Def::Node(n, _) => model[*n].region() != region,
-        Def::Input(r, _) => *r != region,
-        Def::Constant(_) => true,
-    };
-    let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
-    let data = &model[node];
-    data.regions().next().is_none()
-        && cse::repeatable(model, node)
-        && data.inputs().iter().flatten().all(outside)
-        && !data.outputs().iter().any(given_out)
-}
-
 /// States that a body gives back as it gets them are the first state, in the body and behind it.
 fn unchanged(model: &mut Model, id: NodeId) -> Changed {
-    let Some(region) = body(model, id, "body") else {
+    let Some(region) = licm::body(model, id, "body") else {
         return false;
     };
     // The states come after the number of iterations and the condition, and after the condition.
@@ -265,27 +269,6 @@ fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
     for at in model[old].uses().collect::<Vec<_>>() {
         if let Use::Input(user, at) = at {
             changed |= model.replace_input(user, at as usize, Some(new));
-        }
-    }
-    changed
-}
-
-/// Moves nodes that compute the same in each iteration before the loop. Only those that cannot
-/// fail: the loop may run never.
-fn hoist(model: &mut Model, id: NodeId) -> Changed {
-    let Some(region) = body(model, id, "body") else {
-        return false;
-    };
-    let of_text = |model: &Model, node: NodeId| {
-        let input = model[node].input(0);
-        model[node].is("Cast")
-            && input.and_then(|x| analysis::dtype(model, x)).is_none_or(|t| t == DType::String)
-    };
-    let mut changed = false;
-    for node in model.nodes(region).collect::<Vec<_>>() {
-        let fails = !model[node].traits().contains(Traits::SPECULATABLE) || of_text(model, node);
-        if !fails && movable(model, node, region) {
-            changed |= model.move_before(node, id);
         }
     }
     changed

@@ -1,28 +1,35 @@
 //! Fusions: a pattern of nodes that is replaced by other nodes.
 
+pub(crate) use crate::no_fusion::{Because, NoFusion};
 use crate::{
     analysis::tensor_type,
+    folded_constants::FoldedConstants,
     graph::{Changed, GraphMut},
     opaque,
-    pass::{Options, Pass},
     pattern::{Match, Pattern, PatternError},
-    pool, rewrite,
+    pool,
+    rewrite::{Operand, Rewrite},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, OpSet, OriginId, Value, conforms, schema};
+use pt2onnx_ir::{
+    Builder, InsertPoint, Model, Name, NodeId, OpSet, OriginId, Value, conforms, schema,
+};
 use pt2onnx_symbolic::{Constraints, Expr};
-use smallvec::SmallVec;
-use std::{fmt, sync::Arc};
+use smallvec::{SmallVec, smallvec};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
-type Condition = dyn Fn(&Builder<'_>, &Match<'_>) -> bool + Send + Sync;
-type Rewrite = dyn Fn(&Builder<'_>, &Match<'_>) -> Option<Value> + Send + Sync;
+type Emit = dyn Fn(&Builder<'_>, &Match<'_>) -> Result<Value, NoFusion> + Send + Sync;
 
-/// A [`Pattern`], a condition, and the nodes that replace what the pattern finds.
+/// A [`Pattern`], and the nodes that replace what it finds.
 ///
 /// ```
 /// use pt2onnx_ir::Model;
 /// use pt2onnx_opt::{Fusion, Options, Pass, Passes, optimize};
 ///
-/// let twice = Fusion::new("Relu(r:Relu(x))", |_, found| found.value("r"))?;
+/// let twice = Fusion::new("Relu(r:Relu(x))", |_, found| found.get("r"))?;
 /// let passes = Passes::standard().with(Pass::of_fusions("relu-twice", [twice]));
 ///
 /// let text = r#"<ir_version: 9, opset_import: ["" : 20]>
@@ -34,37 +41,39 @@ type Rewrite = dyn Fn(&Builder<'_>, &Match<'_>) -> Option<Value> + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Fusion {
+    /// The name of a rule.
+    name: Option<Name>,
     pattern: Pattern,
     since: u32,
-    condition: Option<Arc<Condition>>,
-    rewrite: Arc<Rewrite>,
+    emit: Arc<Emit>,
 }
 
 impl Fusion {
     /// A fusion of the nodes that `pattern` finds; see [`Pattern`] for how it is written.
     ///
-    /// `rewrite` emits nodes before the last node found and returns the value that replaces that
+    /// `emit` emits nodes before the last node found and returns the value that replaces that
     /// node's output, which must have the same type. It may also return an existing value. The
-    /// fusion is undone if it returns `None`, if the builder has diagnostics, or if the opset of
-    /// the graph does not have a node as it was emitted.
+    /// fusion is undone if it returns an error, if the builder has diagnostics, or if the opset of
+    /// the graph does not have a node as it was emitted. It reads its conditions before it emits:
+    /// [`Because`] turns them into errors, which `pt2onnx optimize --explain` shows.
     ///
     /// # Errors
     /// `pattern` cannot be read.
     pub fn new(
         pattern: &str,
-        rewrite: impl Fn(&Builder<'_>, &Match<'_>) -> Option<Value> + Send + Sync + 'static,
+        emit: impl Fn(&Builder<'_>, &Match<'_>) -> Result<Value, NoFusion> + Send + Sync + 'static,
     ) -> Result<Self, PatternError> {
         let pattern = pattern.parse()?;
-        Ok(Self { pattern, since: 0, condition: None, rewrite: Arc::new(rewrite) })
+        Ok(Self { name: None, pattern, since: 0, emit: Arc::new(emit) })
     }
 
-    /// Adds a condition on the nodes found. It must not emit nodes.
-    #[must_use]
-    pub fn when(
-        self,
-        condition: impl Fn(&Builder<'_>, &Match<'_>) -> bool + Send + Sync + 'static,
+    /// The fusion of a rule.
+    pub(crate) fn of_rule(
+        name: Name,
+        pattern: Pattern,
+        emit: impl Fn(&Builder<'_>, &Match<'_>) -> Result<Value, NoFusion> + Send + Sync + 'static,
     ) -> Self {
-        Self { condition: Some(Arc::new(condition)), ..self }
+        Self { name: Some(name), pattern, since: 0, emit: Arc::new(emit) }
     }
 
     /// Sets the lowest opset that the fusion is for.
@@ -72,33 +81,47 @@ impl Fusion {
     pub fn since(self, opset: u32) -> Self {
         Self { since: opset, ..self }
     }
-
-    /// The value that replaces the output of what was found.
-    fn replacement(&self, cx: &Builder<'_>, found: &Match<'_>) -> Option<Value> {
-        let holds = self.condition.as_ref().is_none_or(|condition| condition(cx, found));
-        holds.then(|| (self.rewrite)(cx, found))?
-    }
 }
 
 impl fmt::Debug for Fusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut s = f.debug_struct("Fusion");
-        s.field("pattern", &self.pattern).field("since", &self.since).finish_non_exhaustive()
+        s.field("name", &self.name).field("pattern", &self.pattern).finish_non_exhaustive()
     }
 }
 
-impl Pass {
-    /// A pass that runs [`fuse`].
-    pub fn of_fusions(name: &'static str, fusions: impl IntoIterator<Item = Fusion>) -> Self {
-        let fusions = Vec::from_iter(fusions);
-        Self::new(name, move |graph, options| fuse(graph, options, &fusions))
+/// The fusions of a pass. Those of standard passes are read when they are first needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fusions {
+    read: fn() -> Result<Vec<Fusion>, PatternError>,
+    once: OnceLock<Result<Vec<Fusion>, PatternError>>,
+}
+
+impl Fusions {
+    /// Those that a function reads.
+    pub const fn new(read: fn() -> Result<Vec<Fusion>, PatternError>) -> Self {
+        Self { read, once: OnceLock::new() }
+    }
+
+    /// These.
+    pub fn of(fusions: Vec<Fusion>) -> Self {
+        Self { read: || Ok(Vec::new()), once: OnceLock::from(Ok(fusions)) }
+    }
+
+    /// The fusions; an error if a pattern is not one.
+    pub fn read(&self) -> Result<&[Fusion], &PatternError> {
+        self.once.get_or_init(self.read).as_deref()
     }
 }
 
 /// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
-/// opset of the graph or of [`Options::opset`] are left out.
-pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
-    let opset = options.opset.min(graph.opset);
+/// opset are left out. Adds the names of the rules that were applied.
+pub(crate) fn run(
+    graph: &mut GraphMut<'_>,
+    opset: u32,
+    fusions: &[Fusion],
+    applied: &mut BTreeSet<Name>,
+) -> Changed {
     let nodes = graph.nodes();
     let present = graph.model.ops_of(&nodes);
     // With whether the graph has what the pattern needs, before anything else is emitted.
@@ -123,38 +146,72 @@ pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> 
     let found = pool::find(&nodes, |id| {
         Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
     });
-    let changed = found.into_iter().find(|(_, found)| apply_one(graph, found));
-    let Some((first, _)) = changed else {
+    let constants = FoldedConstants::default();
+    let changed = found
+        .into_iter()
+        .find_map(|(at, found)| apply_first(graph, found, &constants, applied).then_some(at));
+    let Some(first) = changed else {
         return false;
     };
     for &id in &nodes[first + 1..] {
         let found = matches(graph.model, id, true);
-        apply_one(graph, &found);
+        apply_first(graph, found, &constants, applied);
     }
     true
 }
 
-/// Applies the first of the fusions that holds and can be.
-fn apply_one(graph: &mut GraphMut<'_>, found: &[(Match<'_>, &Fusion)]) -> Changed {
-    found.iter().any(|(found, fusion)| apply(graph, found, fusion))
+/// Applies the first of the fusions whose conditions hold.
+fn apply_first<'p>(
+    graph: &mut GraphMut<'_>,
+    found: Vec<(Match<'p>, &'p Fusion)>,
+    constants: &'p FoldedConstants,
+    applied: &mut BTreeSet<Name>,
+) -> Changed {
+    found.into_iter().any(|(found, fusion)| {
+        let found = found.with(constants);
+        let made = emit(graph, found.nodes(), found.output(), |cx| (fusion.emit)(cx, &found));
+        let changed = made.is_ok_and(|rewrite| rewrite.apply(graph.model));
+        applied.extend(fusion.name.clone().filter(|_| changed));
+        changed
+    })
 }
 
-/// Replaces what was found by what the fusion emits.
-fn apply(graph: &mut GraphMut<'_>, found: &Match<'_>, fusion: &Fusion) -> Changed {
-    replace(graph, found.nodes(), found.output(), |cx| fusion.replacement(cx, found))
+/// The places where a pattern fits but its fusion does not apply, by reason. The model is only
+/// used to try.
+pub(crate) fn refusals(
+    graph: &mut GraphMut<'_>,
+    opset: u32,
+    fusions: &[Fusion],
+) -> BTreeMap<&'static str, usize> {
+    let mut places = BTreeMap::new();
+    for id in graph.nodes() {
+        let mut reasons: BTreeSet<&'static str> = BTreeSet::new();
+        for fusion in fusions.iter().filter(|f| f.since <= opset) {
+            let Some(found) = fusion.pattern.find(graph.model, id) else {
+                let shared = fusion.pattern.find_shared(graph.model, id);
+                reasons.extend(shared.map(|_| "other nodes use a value in between"));
+                continue;
+            };
+            let made = emit(graph, found.nodes(), found.output(), |cx| (fusion.emit)(cx, &found));
+            if let Err(NoFusion::Because(reason)) = made {
+                reasons.insert(reason);
+            }
+        }
+        reasons.into_iter().for_each(|reason| *places.entry(reason).or_default() += 1);
+    }
+    places
 }
 
 /// Replaces nodes, the last one first, by what `make` emits: users of `output` use the value that
-/// it returns. Nothing changes if it returns none, or if what it emits is not right.
-pub(crate) fn replace(
+/// it returns. An error, after which nothing is changed, if it returns one, or if what it emits
+/// cannot take their place.
+fn emit(
     graph: &mut GraphMut<'_>,
     nodes: &[NodeId],
     output: Value,
-    make: impl FnOnce(&Builder<'_>) -> Option<Value>,
-) -> Changed {
-    let Some(&last) = nodes.first() else {
-        return false;
-    };
+    make: impl FnOnce(&Builder<'_>) -> Result<Value, NoFusion>,
+) -> Result<Rewrite, NoFusion> {
+    let &last = nodes.first().ok_or(NoFusion::NoMatch)?;
     let opset = graph.opset;
     let model = &mut *graph.model;
     // The last node's origins first: its result is what is computed.
@@ -172,21 +229,30 @@ pub(crate) fn replace(
     let made = make(&cx);
     let sound = cx.take_diagnostics().is_empty();
     drop(cx);
-    let made = made.filter(|&value| may_replace(model, output, value));
     let new = new_nodes(model, before, last);
-    let Some(value) = made.filter(|_| sound && new.iter().all(|&n| legal(model, n, opset))) else {
-        for node in new.into_iter().rev() {
-            model.erase(node);
+    let checked = made.and_then(|value| {
+        sound.because("the replacement cannot be written for these types")?;
+        may_replace(model, output, value).because("the replacement has another type")?;
+        let legal = new.iter().all(|&n| legal(model, n, opset));
+        legal.because("the opset does not have the replacement")?;
+        Ok(value)
+    });
+    match checked {
+        Ok(value) => Ok(Rewrite {
+            replace: smallvec![(output, Operand::New(value))],
+            erase: nodes.into(),
+            ..Rewrite::default()
+        }),
+        Err(reason) => {
+            for node in new.into_iter().rev() {
+                model.erase(node);
+            }
+            Err(reason)
         }
-        return false;
-    };
-    rewrite::substitute(model, output, value);
-    // A node that several of the others use can be erased only after them.
-    while nodes.iter().any(|&n| model.contains(n) && model.erase(n)) {}
-    true
+    }
 }
 
-/// Whether nothing is known of two values that tells their types apart: constants of one element
+/// Whether nothing is known of two values that distinguishes their types: constants of one element
 /// may have raised the rank.
 fn may_replace(model: &Model, old: Value, new: Value) -> bool {
     let (Some((a, old)), Some((b, new))) = (tensor_type(model, old), tensor_type(model, new))

@@ -1,5 +1,5 @@
-//! States of a `Loop` to which each iteration only appends a row: the loop stacks the rows, instead
-//! of copying all of them each time.
+//! Loop states to which each iteration only appends a row become scan outputs: the loop stacks the
+//! rows instead of copying all of them each time.
 
 use crate::{analysis, graph::Changed, rewrite::substitute};
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};

@@ -1,13 +1,15 @@
-//! Runs passes until the model does not change.
+//! Optimises models: runs passes over each graph, and infers types in between for models of other
+//! producers.
 
 use crate::{
-    dims, fold, fold_control_flow,
+    dims,
+    fixpoint::{self, Endless, note, noted},
+    fold, fold_control_flow, fusion,
     graph::{Changed, GraphMut},
     legalise::legalise_from,
     opaque::{self, Raising},
     opsets::OPSETS,
-    pass::{Options, Pass, Phase},
-    pass_stats::{self, Counts},
+    pass::Options,
     pool, sizes,
     target::padding,
     types::{self, keeping_outputs},
@@ -17,57 +19,41 @@ use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
 /// Runs the passes of the options over the main graph and each function's body until no pass
 /// changes it, or [`Options::max_rounds`] times. Graphs of other than the
-/// [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out.
+/// [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out. Returns the passes that were stopped
+/// because they would have changed a graph forever.
 ///
 /// Nodes of other domains are kept, and so are nodes that mean something else at
 /// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Graph outputs keep their names and
 /// types, and named constants their names. Types must be correct; for models of other producers,
 /// use [`optimize_imported`].
-pub fn optimize(model: &mut Model, options: &Options) {
+pub fn optimize(model: &mut Model, options: &Options) -> Vec<Endless> {
+    let mut endless = Vec::new();
     opaque::each_graph(model, |graph| {
-        run_all(graph, options);
+        run_all(graph, options, &mut endless);
+        note_refusals(graph, options);
     });
+    endless
 }
 
 /// Runs the passes until none changes the graph; returns whether any did.
-fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+fn run_all(graph: &mut GraphMut<'_>, options: &Options, endless: &mut Vec<Endless>) -> Changed {
     let nodes = graph.model.nodes(graph.region).count();
-    pool::run(nodes, || run_in_turns(graph, options))
+    pool::run(nodes, || fixpoint::run_all(graph, options, endless))
 }
 
-fn run_in_turns(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let of = |turn: Phase| -> Vec<&Pass> { options.active().filter(|p| p.turn == turn).collect() };
-    let (early, late) = (of(Phase::Early), of(Phase::Late));
-    let mut changed = run_each(graph, options, &early);
-    for round in 0..options.max_rounds {
-        if !late.iter().any(|pass| run(pass, graph, options, round)) {
-            break;
-        }
-        changed = true;
-        run_each(graph, options, &early);
-    }
-    for pass in of(Phase::Last) {
-        changed |= run(pass, graph, options, 0);
-    }
-    changed
-}
-
-fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Changed {
-    // The number of changes so far: now, and when each pass last found nothing to do.
-    let (mut changes, mut idle) = (0, vec![None; passes.len()]);
-    for round in 0..options.max_rounds {
-        let before = changes;
-        for (&pass, idle) in passes.iter().zip(&mut idle) {
-            if *idle == Some(changes) {
-                continue;
-            }
-            if run(pass, graph, options, round) { changes += 1 } else { *idle = Some(changes) }
-        }
-        if changes == before {
-            break;
+/// Notes where fusions do not apply to the final graph, if statistics are wanted.
+fn note_refusals(graph: &GraphMut<'_>, options: &Options) {
+    let Some(stats) = &options.stats else { return };
+    let mut copy = graph.model.clone();
+    let mut graph = GraphMut { model: &mut copy, region: graph.region, opset: graph.opset };
+    let opset = options.opset.min(graph.opset);
+    for pass in options.active() {
+        if pass.is_for(&graph, options)
+            && let Some(Ok(fusions)) = pass.fusions().map(|fusions| fusions.read())
+        {
+            stats.refused(pass.name, fusion::refusals(&mut graph, opset, fusions));
         }
     }
-    changes > 0
 }
 
 /// As [`optimize`], for models of other producers: passes rely on the types that follow from the
@@ -78,19 +64,21 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 /// passes run, where legalisation can make them the older one again. If there are passes to run,
 /// zeros that a `Pad` adds before a pool are marked at the end so that ONNX Runtime's optimiser
 /// keeps them, which the file may have done.
-pub fn optimize_imported(model: &mut Model, options: &Options) {
+pub fn optimize_imported(model: &mut Model, options: &Options) -> Vec<Endless> {
+    let mut endless = Vec::new();
     keeping_outputs(model, |model| {
         let named = dims::name(model);
-        imported_graphs(model, options);
+        imported_graphs(model, options, &mut endless);
         named.undo(model);
         if options.active().next().is_some() {
             padding::keep_zeros(model);
         }
     });
+    endless
 }
 
 /// Optimises all graphs, with the types that follow from the inputs.
-fn imported_graphs(model: &mut Model, options: &Options) {
+fn imported_graphs(model: &mut Model, options: &Options, endless: &mut Vec<Endless>) {
     let written = model.opset;
     let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
     let alone = model.functions.is_empty();
@@ -100,7 +88,8 @@ fn imported_graphs(model: &mut Model, options: &Options) {
             let mut back = true;
             opaque::each_graph(model, |graph| {
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
-                imported_graph(graph, options, Some(Raising { written, alike: true }));
+                let raising = Raising { written, alike: true };
+                imported_graph(graph, options, Some(raising), endless);
                 let done = legalise_from(graph.model, written, written);
                 if let Err(error) = &done {
                     tracing::debug!(%error, "optimised without the canonical form");
@@ -110,10 +99,10 @@ fn imported_graphs(model: &mut Model, options: &Options) {
             });
             if !back {
                 *model = before;
-                opaque::each_graph(model, |graph| imported_graph(graph, options, None));
+                opaque::each_graph(model, |graph| imported_graph(graph, options, None, endless));
             }
         }
-        None => opaque::each_graph(model, |graph| imported_graph(graph, options, None)),
+        None => opaque::each_graph(model, |graph| imported_graph(graph, options, None, endless)),
     }
 }
 
@@ -127,7 +116,12 @@ const IMPORTED_NEUTRAL_BYTES: usize = 64 << 10;
 /// See [`Options::max_generated_bytes`].
 const IMPORTED_GENERATED: usize = 128;
 
-fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
+fn imported_graph(
+    graph: &mut GraphMut<'_>,
+    options: &Options,
+    raised: Option<Raising>,
+    endless: &mut Vec<Endless>,
+) {
     let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
     let max_neutral_bytes = options.max_neutral_bytes.max(IMPORTED_NEUTRAL_BYTES);
     let max_generated_bytes = options
@@ -142,70 +136,49 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
         join_weights: true,
         ..options.clone()
     };
-    if options.runs(fold::NAME) {
+    if options.runs(fold::FOLD.name) {
         fold::constants(graph);
     }
     let (region, graph_opset) = (graph.region, graph.opset);
     let mut taken = Taken::default();
-    settle(graph, options, raised, &taken);
+    settle(graph, options, raised, &taken, endless);
     let simplified = |taken: Taken| {
         move |copy: &mut Model| {
             let mut graph = GraphMut { model: copy, region, opset: graph_opset };
-            let options = Options { journal: None, ..options.clone() };
-            settle(&mut graph, &options, raised, &taken);
+            let options = Options { stats: None, ..options.clone() };
+            settle(&mut graph, &options, raised, &taken, &mut Vec::new());
         }
     };
-    if !options.runs(fold_control_flow::NAME) {
-        return;
-    }
-    loop {
-        let simplify = simplified(taken.clone());
-        if !unreachable_branches::find(graph.model, region, &mut taken, &simplify) {
-            break;
+    if options.runs(fold_control_flow::FOLD_CONTROL_FLOW.name) {
+        let mut budget = unreachable_branches::MAX_SIMPLIFIED;
+        loop {
+            let simplify = simplified(taken.clone());
+            let model = &*graph.model;
+            if !unreachable_branches::find(model, region, &mut taken, &mut budget, &simplify) {
+                break;
+            }
+            settle(graph, options, raised, &taken, endless);
         }
-        settle(graph, options, raised, &taken);
     }
+    note_refusals(graph, options);
 }
 
 /// Infers types and runs the passes until nothing changes.
-fn settle(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>, taken: &Taken) {
-    let folds = options.runs(fold::NAME);
+fn settle(
+    graph: &mut GraphMut<'_>,
+    options: &Options,
+    raised: Option<Raising>,
+    taken: &Taken,
+    endless: &mut Vec<Endless>,
+) {
+    let folds = options.runs(fold::FOLD.name);
     for _ in 0..MAX_INFERRED {
         let computed = types::infer(graph, raised, taken);
         let before = noted(graph, options);
-        let spelled = folds && sizes::spell_out(graph, &computed, options.opset);
-        note("sizes", before.filter(|_| spelled), graph, options);
-        if !run_all(graph, options) && !spelled {
+        let materialized = folds && sizes::materialize(graph, &computed, options.opset);
+        note("sizes", before.filter(|_| materialized), graph, options);
+        if !run_all(graph, options, endless) && !materialized {
             break;
         }
     }
-}
-
-/// The operators of a graph, if changes are noted.
-fn noted(graph: &GraphMut<'_>, options: &Options) -> Option<Counts> {
-    options.journal.as_ref().map(|_| pass_stats::counts(graph.model, graph.region))
-}
-
-fn note(pass: &'static str, before: Option<Counts>, graph: &GraphMut<'_>, options: &Options) {
-    if let (Some(journal), Some(before)) = (&options.journal, before) {
-        journal.note(pass, before, pass_stats::counts(graph.model, graph.region));
-    }
-}
-
-fn run(pass: &Pass, graph: &mut GraphMut<'_>, options: &Options, round: usize) -> Changed {
-    let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
-    let before = noted(graph, options);
-    let changed = pass.run(graph, options);
-    note(pass.name, before.filter(|_| changed), graph, options);
-    tracing::debug!(pass = pass.name, round, changed, "pass");
-    if valid && changed {
-        let errors = pt2onnx_ir::verify(graph.model).err();
-        debug_assert!(
-            errors.is_none(),
-            "{} broke the model: {errors:?}\n{}",
-            pass.name,
-            graph.model
-        );
-    }
-    changed
 }

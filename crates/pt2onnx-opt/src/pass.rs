@@ -1,12 +1,15 @@
 //! A pass, a list of passes, and the options that they read.
 
 use crate::{
+    fusion::{self, Fusion, Fusions},
     graph::{Changed, GraphMut},
-    pass_stats::Journal,
+    measure::Measure,
+    pass_stats::PassStats,
     target::Target,
 };
+use pt2onnx_ir::Name;
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
 /// How much [`optimize`](crate::optimize) does. Each level includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,8 +96,8 @@ pub struct Options {
     pub join_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
-    /// Where to note what each pass did.
-    pub journal: Option<Journal>,
+    /// A record of what each pass did, if one is wanted.
+    pub stats: Option<PassStats>,
 }
 
 impl Options {
@@ -110,18 +113,16 @@ impl Options {
 }
 
 /// After which other passes a pass runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// At once, and again after each change.
     Early,
-    /// When the early ones find nothing more to do, because what it makes would hide their
-    /// patterns. They run again after it.
+    /// After the early passes reach a fixpoint: its output would block their patterns. They run
+    /// again after it.
     Late,
-    /// Once, when no other pass finds anything more to do. What it makes gives them nothing to do.
+    /// Once, after all others: its output gives them nothing to do.
     Last,
 }
-
-type Run = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 
 /// A pass over a graph.
 ///
@@ -142,17 +143,36 @@ type Run = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 /// ```
 #[derive(Clone)]
 pub struct Pass {
-    /// Its name in options and logs.
+    /// Its name in options and logs. A standard pass has the name of its file and its static.
     pub name: &'static str,
     /// The lowest level that runs it.
     pub level: Level,
+    /// The lowest opset that it runs for.
+    pub since: u32,
     /// What it does, in a sentence or two; may be empty.
     pub description: &'static str,
     /// What must hold of nodes for the pass to change them; may be empty.
     pub precondition: &'static str,
+    /// What falls with each change that it makes.
+    pub lowers: Measure,
     /// After which other passes it runs.
-    pub(crate) turn: Phase,
-    run: Arc<Run>,
+    pub(crate) phase: Phase,
+    /// The only runtime that it runs for.
+    pub(crate) target: Option<Target>,
+    pub(crate) run: Run,
+}
+
+type Own = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
+
+/// How a pass changes a graph.
+#[derive(Clone)]
+pub(crate) enum Run {
+    /// By a function.
+    Graph(fn(&mut GraphMut<'_>, &Options) -> Changed),
+    /// By fusions.
+    Fusions(Fusions),
+    /// By a function of the user.
+    Own(Arc<Own>),
 }
 
 impl Pass {
@@ -161,9 +181,26 @@ impl Pass {
         name: &'static str,
         run: impl Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync + 'static,
     ) -> Self {
-        let (description, precondition) = ("", "");
-        let (level, turn) = (Level::Fuse, Phase::Early);
-        Self { name, level, description, precondition, turn, run: Arc::new(run) }
+        Self::of(name, Run::Own(Arc::new(run)))
+    }
+
+    /// A pass that runs [`fuse`](crate::fuse).
+    pub fn of_fusions(name: &'static str, fusions: impl IntoIterator<Item = Fusion>) -> Self {
+        Self::of(name, Run::Fusions(Fusions::of(Vec::from_iter(fusions))))
+    }
+
+    fn of(name: &'static str, run: Run) -> Self {
+        Self {
+            name,
+            level: Level::Fuse,
+            since: 0,
+            description: "",
+            precondition: "",
+            lowers: Measure::Unknown,
+            phase: Phase::Early,
+            target: None,
+            run,
+        }
     }
 
     /// Sets the lowest level that runs the pass.
@@ -184,17 +221,51 @@ impl Pass {
         Self { precondition, ..self }
     }
 
-    /// Sets after which other passes it runs.
+    /// Sets what falls with each change that the pass makes.
     #[must_use]
-    pub(crate) fn turn(self, turn: Phase) -> Self {
-        Self { turn, ..self }
+    pub fn lowers(self, lowers: Measure) -> Self {
+        Self { lowers, ..self }
     }
 
     /// Runs the pass once over one graph, whatever level the options have. Nodes must have the
     /// canonical form (see [`GraphMut`]); [`optimize`](crate::optimize) with this pass alone takes
     /// models of any opset.
     pub fn run(&self, graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-        (self.run)(graph, options)
+        self.run_with(graph, options, &mut BTreeSet::new())
+    }
+
+    /// As [`run`](Self::run), with the names of the rules that were applied.
+    pub(crate) fn run_with(
+        &self,
+        graph: &mut GraphMut<'_>,
+        options: &Options,
+        applied: &mut BTreeSet<Name>,
+    ) -> Changed {
+        if !self.is_for(graph, options) {
+            return false;
+        }
+        match &self.run {
+            Run::Graph(run) => run(graph, options),
+            Run::Own(run) => run(graph, options),
+            Run::Fusions(fusions) => {
+                let fusions = fusions.read().unwrap_or_default();
+                fusion::run(graph, options.opset.min(graph.opset), fusions, applied)
+            }
+        }
+    }
+
+    /// Whether the opset and the target are those of the pass.
+    pub(crate) fn is_for(&self, graph: &GraphMut<'_>, options: &Options) -> bool {
+        options.opset.min(graph.opset) >= self.since
+            && self.target.is_none_or(|target| target == options.target)
+    }
+
+    /// Its fusions, if it has some.
+    pub(crate) fn fusions(&self) -> Option<&Fusions> {
+        match &self.run {
+            Run::Fusions(fusions) => Some(fusions),
+            Run::Graph(_) | Run::Own(_) => None,
+        }
     }
 }
 
@@ -207,7 +278,7 @@ impl fmt::Debug for Pass {
 
 /// Passes in the order they run. No two have the same name.
 #[derive(Clone, Debug, Default)]
-pub struct Passes(Vec<Pass>);
+pub struct Passes(Vec<Cow<'static, Pass>>);
 
 impl Passes {
     /// No passes.
@@ -220,8 +291,8 @@ impl Passes {
     #[must_use]
     pub fn with(mut self, pass: Pass) -> Self {
         match self.0.iter_mut().find(|p| p.name == pass.name) {
-            Some(same) => *same = pass,
-            None => self.0.push(pass),
+            Some(same) => *same = Cow::Owned(pass),
+            None => self.0.push(Cow::Owned(pass)),
         }
         self
     }
@@ -230,7 +301,7 @@ impl Passes {
     #[must_use]
     pub fn first(mut self, pass: Pass) -> Self {
         self.0.retain(|p| p.name != pass.name);
-        self.0.insert(0, pass);
+        self.0.insert(0, Cow::Owned(pass));
         self
     }
 
@@ -239,45 +310,57 @@ impl Passes {
     /// # Errors
     /// No pass has that name.
     pub fn without(mut self, name: &str) -> Result<Self, UnknownPass> {
-        self.get(name)?;
+        let name = self.get(name)?.name;
         self.0.retain(|p| p.name != name);
         Ok(self)
     }
 
-    /// The pass of that name.
+    /// The pass of that name. Before 0.2, older names are taken, too.
     ///
     /// # Errors
     /// No pass has that name.
     pub fn get(&self, name: &str) -> Result<&Pass, UnknownPass> {
-        self.iter().find(|p| p.name == name).ok_or_else(|| UnknownPass {
+        let named = |name: &str| self.iter().find(|p| p.name == name);
+        named(name).or_else(|| named(current_name(name)?)).ok_or_else(|| UnknownPass {
             name: name.to_owned(),
             known: self.iter().map(|p| p.name).collect(),
         })
     }
 
     /// The passes in order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Pass> {
-        self.0.iter()
+    pub fn iter(&self) -> impl Iterator<Item = &Pass> {
+        self.0.iter().map(|pass| &**pass)
+    }
+
+    /// Without the passes for which `keep` is false.
+    #[must_use]
+    pub fn filtered(mut self, keep: impl Fn(&Pass) -> bool) -> Self {
+        self.0.retain(|pass| keep(pass));
+        self
+    }
+
+    /// Passes that threads share.
+    pub(crate) fn shared(passes: &'static [&'static Pass]) -> Self {
+        Self(passes.iter().map(|pass| Cow::Borrowed(*pass)).collect())
     }
 }
 
-impl<'a> IntoIterator for &'a Passes {
-    type Item = &'a Pass;
-    type IntoIter = std::slice::Iter<'a, Pass>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
+/// The name that a pass has now, by the one that it had before 0.2.
+fn current_name(old: &str) -> Option<&'static str> {
+    OLD_NAMES.iter().find(|(name, _)| *name == old).map(|(_, new)| *new)
 }
 
-impl IntoIterator for Passes {
-    type Item = Pass;
-    type IntoIter = std::vec::IntoIter<Pass>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
+/// Names that passes had, which options take until 0.2.
+const OLD_NAMES: &[(&str, &str)] = &[
+    ("channels", "fold-scale-into-weight"),
+    ("control", "fold-control-flow"),
+    ("factors", "fold-input-scale"),
+    ("join", "merge-linears"),
+    ("layers", "cse-layers"),
+    ("moves", "commute-reshape-transpose"),
+    ("scalars", "reassociate"),
+    ("squares", "reduce-sum-square"),
+];
 
 /// Of passes with the same name, the last one is taken.
 impl FromIterator<Pass> for Passes {
@@ -295,6 +378,12 @@ pub struct UnknownPass {
     pub name: String,
     /// The names that there are.
     pub known: Vec<&'static str>,
+}
+
+/// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
+/// opset of the graph or of [`Options::opset`] are left out.
+pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
+    fusion::run(graph, options.opset.min(graph.opset), fusions, &mut BTreeSet::new())
 }
 
 #[cfg(test)]
@@ -319,6 +408,13 @@ mod tests {
         assert_eq!(names(&more), ["a", "b", "c"]);
         assert_eq!(more.get("a").map(|p| p.level), Ok(Level::Off));
         assert_eq!(more.without("b").map(|p| names(&p)), Ok(vec!["a", "c"]));
+    }
+
+    #[test]
+    fn old_names_are_those_of_standard_passes() {
+        for (old, new) in OLD_NAMES {
+            assert_eq!(Passes::standard().get(old).map(|p| p.name), Ok(*new));
+        }
     }
 
     #[test]

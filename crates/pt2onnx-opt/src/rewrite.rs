@@ -1,9 +1,10 @@
-//! Replacing values and nodes.
+//! Replacing values and nodes: helpers for passes, and [`Rewrite`], the result of every rule.
 
 use crate::graph::Changed;
-use pt2onnx_ir::{Attributes, FOLDED_FROM, Model, Name, NodeId, ORIGINAL_NAME, Type, Value};
+use pt2onnx_ir::{Attributes, Metadata, Model, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
-use std::sync::Arc;
+use rustc_hash::FxHashSet;
+use smallvec::{SmallVec, smallvec};
 
 /// Makes everything that uses `old` use `new`, a new value that takes its place: if a node computes
 /// `new` and it has no name, it gets the name and type of `old`, or keeps its own type if only that
@@ -22,7 +23,7 @@ pub fn substitute(model: &mut Model, old: Value, new: Value) {
 
 /// Makes all users of a node's only output use the existing value `new` instead, and erases the
 /// node. `new` must dominate the users. Returns whether anything changed; a node with another
-/// number of outputs is left as it is.
+/// number of outputs is not changed.
 pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
     let [old] = *model[node].outputs() else {
         return false;
@@ -46,25 +47,189 @@ pub fn become_node(
     model.set_attributes(node, attributes);
 }
 
-/// A constant named after the one that it is computed from, `NAME_folded`: someone might load the
-/// old contents under the old name.
-pub(crate) fn replacement(model: &mut Model, tensor: Tensor, of: Option<Value>) -> Value {
-    let old = of.and_then(|v| model[v].name.clone());
-    let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
-    let name = old.as_ref().and_then(|old| {
-        let old = old.strip_suffix("_folded").unwrap_or(old);
-        // A module that is called twice has its constants folded twice.
-        let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
-        std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
-    });
-    let value = model.add_constant(tensor);
-    model[value].name = name;
-    if let Some(old) = old {
-        let old = Arc::<str>::from(&*old);
-        let entries = [ORIGINAL_NAME, FOLDED_FROM].map(|key| (key.into(), Arc::clone(&old)));
-        model[value].metadata.extend(entries);
+/// A value that a rewrite puts somewhere.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    /// An existing value, which keeps its name and type.
+    Value(Value),
+    /// A new value, which takes the name and type of the one that it replaces.
+    New(Value),
+    /// A new constant.
+    Constant(Tensor),
+    /// A new constant with metadata.
+    Folded(Tensor, Metadata),
+    /// No input.
+    Absent,
+}
+
+impl Operand {
+    /// A constant vector.
+    pub fn ints(ints: &[i64]) -> Self {
+        Self::Constant(Tensor::vector(ints))
     }
-    value
+
+    fn add_to(self, model: &mut Model) -> Option<Value> {
+        match self {
+            Self::Value(value) | Self::New(value) => Some(value),
+            Self::Constant(tensor) => Some(model.add_constant(tensor)),
+            Self::Folded(tensor, metadata) => {
+                let value = model.add_constant(tensor);
+                model[value].metadata = metadata;
+                Some(value)
+            }
+            Self::Absent => None,
+        }
+    }
+}
+
+impl From<Value> for Operand {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl From<Option<Value>> for Operand {
+    fn from(value: Option<Value>) -> Self {
+        value.map_or(Self::Absent, Self::Value)
+    }
+}
+
+/// A change of a node whose outputs stay.
+#[derive(Clone, Debug)]
+pub(crate) enum NodeEdit {
+    /// Makes it this operator of ONNX's own domain.
+    Become { op: &'static str, inputs: Vec<Operand>, attributes: Attributes },
+    /// Replaces an input.
+    SetInput(usize, Operand),
+    /// Computes these values from `source` instead of a transpose or reshape of it: the first is
+    /// the node's operand, the last is computed from the source.
+    Commute { between: Vec<Value>, source: Value },
+}
+
+/// A change of a graph, as data: rules return it, [`apply`](Self::apply) makes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rewrite {
+    /// Edits of nodes, which are made first.
+    pub nodes: SmallVec<[(NodeId, NodeEdit); 1]>,
+    /// Values, and what takes their places.
+    pub replace: SmallVec<[(Value, Operand); 1]>,
+    /// Nodes that are erased if nothing uses them afterwards.
+    pub erase: SmallVec<[NodeId; 4]>,
+}
+
+impl Rewrite {
+    /// Replaces the outputs of a node, and erases it.
+    pub fn replace(
+        node: NodeId,
+        outputs: &[Value],
+        by: impl IntoIterator<Item = impl Into<Operand>>,
+    ) -> Self {
+        let replace = outputs.iter().copied().zip(by.into_iter().map(Into::into)).collect();
+        Self { replace, erase: smallvec![node], ..Self::default() }
+    }
+
+    /// Edits a node.
+    pub fn edit(node: NodeId, edit: NodeEdit) -> Self {
+        Self { nodes: smallvec![(node, edit)], ..Self::default() }
+    }
+
+    /// Makes the change. Returns whether the node that it is about changed or is gone.
+    pub fn apply(self, model: &mut Model) -> Changed {
+        let mut changed = false;
+        for (node, edit) in self.nodes {
+            apply_edit(model, node, edit);
+            changed = true;
+        }
+        for (old, new) in self.replace {
+            let is_new = matches!(new, Operand::New(_));
+            if !is_new && model[old].uses().len() == 0 {
+                continue;
+            }
+            match new.add_to(model) {
+                Some(new) if is_new => substitute(model, old, new),
+                Some(new) => model.replace_all_uses(old, new),
+                None => {}
+            }
+        }
+        // A node that several of the others use can be erased only after them.
+        while self.erase.iter().any(|&n| model.contains(n) && model.erase(n)) {
+            changed = true;
+        }
+        changed
+    }
+}
+
+fn apply_edit(model: &mut Model, node: NodeId, edit: NodeEdit) {
+    match edit {
+        NodeEdit::Become { op, inputs, attributes } => {
+            if op == "Concat" {
+                join_concat_origins(model, node, &inputs);
+            } else {
+                join_origins(model, node, inputs.first());
+            }
+            let inputs: Vec<_> = inputs.into_iter().map(|input| input.add_to(model)).collect();
+            become_node(model, node, op, &inputs, attributes);
+        }
+        NodeEdit::SetInput(input, value) => {
+            let value = value.add_to(model);
+            model.replace_input(node, input, value);
+        }
+        NodeEdit::Commute { between, source } => commute(model, &between, source),
+    }
+}
+
+fn commute(model: &mut Model, between: &[Value], source: Value) {
+    let shape = model[source].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
+    for &value in between {
+        if let Some(Type::Tensor(t)) = &mut model[value].ty {
+            t.shape = shape.clone();
+        }
+    }
+    if let Some(first) = between.last().and_then(|&v| model.producer(v)) {
+        let from = |v: Option<Value>| {
+            let made = v.and_then(|v| model.producer(v));
+            made.is_some_and(|made| model[made].input(0) == Some(source))
+        };
+        let at = model[first].inputs().iter().position(|&v| from(v));
+        model.replace_input(first, at.unwrap_or(0), Some(source));
+    }
+}
+
+/// A node that takes the input of the node before it does that node's work too, and gets its
+/// origins.
+fn join_origins(model: &mut Model, id: NodeId, source: Option<&Operand>) {
+    let same = |v: Value| matches!(source, Some(Operand::Value(source)) if *source == v);
+    if let Some(input) = model[id].input(0)
+        && !same(input)
+        && let Some(skipped) = model.producer(input)
+    {
+        model.merge_origins(id, skipped);
+    }
+}
+
+/// A `Concat` gets the origins of about this many nodes at most.
+const MAX_SKIPPED: usize = 1 << 10;
+
+/// As [`join_origins`], for a `Concat` that takes the operands of other ones before it, or drops
+/// operands without elements.
+fn join_concat_origins(model: &mut Model, id: NodeId, taken: &[Operand]) {
+    let taken: FxHashSet<Value> = taken
+        .iter()
+        .filter_map(|operand| match operand {
+            Operand::Value(value) => Some(*value),
+            _ => None,
+        })
+        .collect();
+    let (mut open, mut visited) = (vec![id], FxHashSet::from_iter([id]));
+    while let Some(node) = open.pop() {
+        model.merge_origins(id, node);
+        let skipped = model[node].inputs().iter().flatten().filter(|v| !taken.contains(v));
+        let skipped = skipped.filter_map(|&v| model.producer(v));
+        open.extend(skipped.filter(|&n| visited.insert(n)));
+        if visited.len() > MAX_SKIPPED {
+            break;
+        }
+    }
 }
 
 #[cfg(test)]

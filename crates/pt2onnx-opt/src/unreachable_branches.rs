@@ -1,5 +1,4 @@
-//! Branches of `If` that would make the model fail, because a node after the `If` does not take
-//! what they give.
+//! Unreachable branches of `If`: a node after the `If` would fail with their results.
 //!
 //! An `If` whose branches give results of different ranks hides the rank from everything after it.
 //! Each branch is tried on a copy of the model: if the copy is sure to fail, the result has the
@@ -19,15 +18,21 @@ const MAX_TRIED: usize = 8;
 /// Nothing is tried in models of more nodes than this.
 const MAX_NODES: usize = 20_000;
 
+/// At most this many nodes are simplified in copies of a graph, all together.
+pub(crate) const MAX_SIMPLIFIED: usize = 1 << 20;
+
 /// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds
-/// what it finds. `simplify` makes the most of a copy in which the branch is chosen.
+/// the other ones to `taken`. `simplify` simplifies a copy in which the branch is chosen, as long as
+/// there is `budget`.
 pub(crate) fn find(
     model: &Model,
     root: RegionId,
     taken: &mut Taken,
+    budget: &mut usize,
     simplify: &dyn Fn(&mut Model),
 ) -> bool {
     let nodes = model.nodes_in(&[root]);
+    let cost = 2 * nodes.len();
     if nodes.len() > MAX_NODES {
         return false;
     }
@@ -35,6 +40,10 @@ pub(crate) fn find(
     let open: Vec<(NodeId, [RegionId; 2])> =
         open.filter_map(|id| Some((id, branches(model, id)?))).take(MAX_TRIED).collect();
     for (id, [yes, no]) in open {
+        let Some(left) = budget.checked_sub(cost) else {
+            return false;
+        };
+        *budget = left;
         let fails = |choice: bool| {
             let mut copy = model.clone();
             let condition = copy.add_constant(Tensor::scalar(choice));

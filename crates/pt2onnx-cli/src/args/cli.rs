@@ -230,7 +230,7 @@ pub struct Optimize {
     /// given several times
     #[arg(long, value_name = "OUT=IN", value_parser = values::pair::<String>, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
-    /// List the effects of each pass, and how often it had them
+    /// Report the effects of each pass, how often it had them, and why fusions did not apply
     #[arg(long, help_heading = "Optimisation")]
     pub explain: bool,
     #[command(flatten)]

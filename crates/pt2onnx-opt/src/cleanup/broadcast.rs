@@ -1,11 +1,11 @@
 //! `Expand` before an operator that broadcasts by itself.
 
-use super::node_view::{Action, NodeView};
-use crate::analysis::known;
+use super::node_view::NodeView;
+use crate::{analysis::known, rewrite::Rewrite};
 use pt2onnx_ir::{Shape, Traits, Value};
 
 /// The operator takes the operand of `Expand`, if the result has the same sizes then.
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     let expand = |v: Value| n.producer(v).filter(|p| p.node.is("Expand"))?.node.input(0);
     if !n.node.traits().contains(Traits::BROADCASTING) {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
         let mut taken = n.node.inputs().to_vec();
         taken[i] = Some(narrow);
         let shapes = taken.iter().map(|v| n.shape((*v)?)).collect::<Option<Vec<_>>>()?;
-        covers(&shapes, n.shape(n.output())?).then_some(Action::Take(i, narrow))
+        covers(&shapes, n.shape(n.output())?).then(|| n.set_input(i, narrow))
     })
 }
 

@@ -1,13 +1,17 @@
 //! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only
 //! change sizes.
 
-use super::node_view::{Action, NodeView};
-use crate::{analysis::known, eval};
+use super::node_view::NodeView;
+use crate::{
+    analysis::known,
+    eval,
+    rewrite::{Operand, Rewrite},
+};
 use pt2onnx_ir::{Attributes, Node, Traits, Use, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     let x = n.node.input(0)?;
     match n.node.op() {
         op if op == "Transpose" || n.node.traits().contains(Traits::SHAPE_ONLY) => {
@@ -26,7 +30,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
 }
 
 /// A reduction of transposed dimensions, if those that are left keep their order.
-fn reduction(n: &NodeView, op: &'static str, x: Value) -> Option<Action> {
+fn reduction(n: &NodeView, op: &'static str, x: Value) -> Option<Rewrite> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
     let source = inner.node.input(0)?;
     let perm = inner.perm()?;
@@ -39,17 +43,18 @@ fn reduction(n: &NodeView, op: &'static str, x: Value) -> Option<Action> {
     (!keeps && left.is_sorted()).then(|| {
         let mut axes: Vec<i64> = over.iter().map(|&i| perm[i]).collect();
         axes.sort_unstable();
-        Action::Reduce(op, source, axes)
+        let inputs = [source.into(), Operand::ints(&axes)];
+        n.become_op(op, inputs, n.node.attributes.clone())
     })
 }
 
 /// One node that moves elements as two do, the inner one and then `n`: it moves those of `operand`,
 /// which has the sizes of the inner one's operand.
-pub(super) fn moves(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
+pub(super) fn moves(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Rewrite> {
     transposes(n, inner, operand).or_else(|| views(n, inner, operand))
 }
 
-fn transposes(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
+fn transposes(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Rewrite> {
     if !(n.node.is("Transpose") && inner.node.is("Transpose")) {
         return None;
     }
@@ -59,22 +64,22 @@ fn transposes(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> 
         .map(|&p| inner_perm.get(usize::try_from(p).ok()?).copied())
         .collect::<Option<_>>()?;
     if joined.iter().copied().eq(0..joined.len() as i64) {
-        return Some(Action::Forward(operand));
+        return Some(n.replace_with(operand));
     }
     let attributes = Attributes::from_iter([("perm".into(), joined.into())]);
-    Some(Action::Become("Transpose", vec![Some(operand)], Box::new(attributes)))
+    Some(n.become_op("Transpose", [operand], attributes))
 }
 
 /// A cast to the type of another value, whose elements are not needed.
-fn cast_to(n: &NodeView, x: Value) -> Option<Action> {
+fn cast_to(n: &NodeView, x: Value) -> Option<Rewrite> {
     let to = schema::data_type(n.dtype(n.node.input(1)?)?);
     let mut attributes = n.node.attributes.clone();
     attributes.push(("to".into(), to.into()));
-    Some(Action::Become("Cast", vec![Some(x)], attributes.into()))
+    Some(n.become_op("Cast", [x], attributes))
 }
 
 /// Two casts become one if the first one loses nothing. Texts of a number depend on its type.
-fn casts(n: &NodeView, x: Value) -> Option<Action> {
+fn casts(n: &NodeView, x: Value) -> Option<Rewrite> {
     let inner = n.producer(x).filter(|i| i.node.is("Cast"))?;
     let source = inner.node.input(0)?;
     let (from, through, to) = (n.dtype(source)?, n.dtype(x)?, n.dtype(n.output())?);
@@ -82,9 +87,9 @@ fn casts(n: &NodeView, x: Value) -> Option<Action> {
         return None;
     }
     if from == to {
-        return Some(Action::Forward(source));
+        return Some(n.replace_with(source));
     }
-    Some(Action::Become("Cast", vec![Some(source)], n.node.attributes.clone().into()))
+    Some(n.become_op("Cast", [source], n.node.attributes.clone()))
 }
 
 /// Whether type `to` has every value of type `from`.
@@ -129,7 +134,7 @@ struct Bounds {
 }
 
 /// Slices of different dimensions, and slices of one dimension without steps.
-fn slices(n: &NodeView, x: Value) -> Option<Action> {
+fn slices(n: &NodeView, x: Value) -> Option<Rewrite> {
     let inner = n.producer(x).filter(|i| i.node.is("Slice") && n.is_used_once(x))?;
     let source = inner.node.input(0)?;
     let (first, second) = (n.shape(source)?, n.shape(x)?);
@@ -166,7 +171,7 @@ fn slices(n: &NodeView, x: Value) -> Option<Action> {
     }
     let of = |f: fn(&Bounds) -> i64| joined.iter().map(f).collect::<Vec<i64>>();
     let all = [of(|b| b.start), of(|b| b.end), of(|b| b.axis as i64), of(|b| b.step)];
-    Some(Action::Slice(source, all))
+    Some(n.become_slice(source, all))
 }
 
 /// Bounds with step 1, counted from the front.
@@ -183,7 +188,7 @@ const MOST_OPERANDS: usize = 64;
 
 /// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last
 /// one of a chain takes the operands of all.
-fn concats(n: &NodeView) -> Option<Action> {
+fn concats(n: &NodeView) -> Option<Rewrite> {
     let rank = n.shape(n.output())?.len();
     let axis = |node: &Node| {
         if node.is("Concat") { eval::axis(attrs::Concat::axis(node).ok()?, rank) } else { None }
@@ -195,7 +200,7 @@ fn concats(n: &NodeView) -> Option<Action> {
     {
         return None;
     }
-    let node = n.model.producer(n.output());
+    let node = Some(n.id);
     let taken_here = |v: Value, operands: usize| {
         let uses = n.model[v].uses();
         let here = |user: Use| matches!(user, Use::Input(user, _) if Some(user) == node);
@@ -223,13 +228,12 @@ fn concats(n: &NodeView) -> Option<Action> {
         left -= usize::from(drops);
         !drops
     });
-    (flat != n.node.inputs())
-        .then(|| Action::Become("Concat", flat, n.node.attributes.clone().into()))
+    (flat != n.node.inputs()).then(|| n.become_op("Concat", flat, n.node.attributes.clone()))
 }
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's
 /// operand.
-fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
+fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Rewrite> {
     if !(is_view(inner) && is_view(n)) {
         return None;
     }
@@ -240,10 +244,10 @@ fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
     }
     let source = inner.node.input(0)?;
     if n.same_shape(source, n.output()) || cancels(n, inner) {
-        return Some(Action::Forward(operand));
+        return Some(n.replace_with(operand));
     }
     if let Some(sizes) = target(n.shape(n.output())?) {
-        return Some(Action::Reshape(operand, sizes));
+        return Some(n.become_view("Reshape", operand, &sizes));
     }
     if !n.node.is("Reshape") {
         return ones(n, inner, operand);
@@ -261,11 +265,8 @@ fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
         None => false,
     };
     keeps.then(|| {
-        Action::Become(
-            "Reshape",
-            vec![Some(operand), n.node.input(1)],
-            n.node.attributes.clone().into(),
-        )
+        let inputs = [Some(operand), n.node.input(1)];
+        n.become_op("Reshape", inputs, n.node.attributes.clone())
     })
 }
 
@@ -285,7 +286,7 @@ fn axes(n: &NodeView, rank: usize) -> Option<Vec<usize>> {
 }
 
 /// Dimensions of size 1 that both nodes add, or both remove.
-fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
+fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Rewrite> {
     let rank = |v: Value| Some(n.shape(v)?.len());
     let (start, middle, end) =
         (rank(inner.node.input(0)?)?, rank(inner.output())?, rank(n.output())?);
@@ -300,7 +301,7 @@ fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
     let inside = kept.iter().map(|&i| rest.get(i).copied()).collect::<Option<Vec<usize>>>()?;
     let mut axes: Vec<i64> = outer.into_iter().chain(inside).map(|i| i as i64).collect();
     axes.sort_unstable();
-    Some(if adds { Action::Unsqueeze(operand, axes) } else { Action::Squeeze(operand, axes) })
+    Some(n.become_view(if adds { "Unsqueeze" } else { "Squeeze" }, operand, &axes))
 }
 
 /// Whether the outer node removes the dimensions that the inner one adds.

@@ -1,11 +1,10 @@
-//! `Concat` of all parts of one tensor, in order: real and imaginary parts that were taken out of
-//! pairs and are packed again.
+//! `Concat` of all slices of one tensor, in order, as of real and imaginary parts of pairs.
 
-use super::node_view::{Action, NodeView};
-use crate::analysis::known;
+use super::node_view::NodeView;
+use crate::{analysis::known, rewrite::Rewrite};
 use pt2onnx_ir::{Traits, Value, attrs};
 
-/// The tensor, if the parts are its slices or elements as they are.
+/// The tensor, if the parts are its slices or elements.
 pub(super) fn whole(n: &NodeView) -> Option<Value> {
     let axis = axis(n, attrs::Concat::axis(n.node).ok()?, n.output())?;
     let source = all(n, |piece, index| {
@@ -17,7 +16,7 @@ pub(super) fn whole(n: &NodeView) -> Option<Value> {
 
 /// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)),
 /// Reshape(Gather(x, 1)))` along the last dimensions.
-pub(super) fn reshaped(n: &NodeView) -> Option<Action> {
+pub(super) fn reshaped(n: &NodeView) -> Option<Rewrite> {
     if !n.node.is("Concat") {
         return None;
     }
@@ -35,8 +34,9 @@ pub(super) fn reshaped(n: &NodeView) -> Option<Action> {
         (alone && taken.axis + 1 == from && taken.index == index).then_some(taken.source)
     })?;
     let count = n.node.inputs().len() as i64;
-    (n.shape(source)?.last()?.as_int() == Some(count))
-        .then(|| super::chain::target(shape).map(|sizes| Action::Reshape(source, sizes)))?
+    let sizes = super::chain::target(shape)?;
+    let all = n.shape(source)?.last()?.as_int() == Some(count);
+    all.then(|| n.become_view("Reshape", source, &sizes))
 }
 
 /// The tensor that all inputs were taken from, where `taken` says from which for an input and its

@@ -1,16 +1,19 @@
-//! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does
-//! it.
+//! Slices and gathers of known elements, with the views around them, become one `Gather`.
 
-use super::node_view::{Action, NodeView};
-use crate::{analysis::known, eval};
-use pt2onnx_ir::{Attributes, Traits, Use, attrs};
+use super::node_view::NodeView;
+use crate::{
+    analysis::known,
+    eval,
+    rewrite::{Operand, Rewrite},
+};
+use pt2onnx_ir::{Traits, Use, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 /// Rules that add a constant of indices, instead of replacing one, add at most this many.
 const MANY: usize = 64;
 
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     part_of_one(n)
         .or_else(|| one_hot(n))
         .or_else(|| reshaped(n))
@@ -19,7 +22,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
 }
 
 /// `Gather(values, ..)` instead of a `OneHot` whose places are known.
-fn one_hot(n: &NodeView) -> Option<Action> {
+fn one_hot(n: &NodeView) -> Option<Rewrite> {
     let values = n.node.input(2).filter(|_| n.node.is("OneHot"))?;
     let [depth] = n.ints(1)?[..] else {
         return None;
@@ -34,11 +37,12 @@ fn one_hot(n: &NodeView) -> Option<Action> {
     let row = |row: &[i64]| (0..depth).flat_map(|c| row.iter().map(hot(c))).collect::<Vec<_>>();
     let picked: Vec<i64> = indices.chunks(inner.max(1)).flat_map(row).collect();
     sizes.insert(axis, classes);
-    Some(Action::Gather(values, Tensor::vector(&picked).reshaped(sizes)?, 0))
+    let indices = Tensor::vector(&picked).reshaped(sizes)?;
+    Some(n.become_gather(values, Operand::Constant(indices), 0))
 }
 
 /// A `Gather` from a vector that gives another shape, instead of one that is reshaped.
-fn reshaped(n: &NodeView) -> Option<Action> {
+fn reshaped(n: &NodeView) -> Option<Rewrite> {
     let forms = n.node.traits().contains(Traits::SHAPE_ONLY);
     let picked = n.node.input(0).filter(|&v| forms && n.is_used_once(v))?;
     let gather = n.producer(picked).filter(|gather| gather.node.is("Gather"))?;
@@ -50,11 +54,11 @@ fn reshaped(n: &NodeView) -> Option<Action> {
     }
     let sizes = n.shape(n.output())?.iter().map(|d| usize::try_from(d.as_int()?).ok());
     let indices = indices.reshaped(sizes.collect::<Option<Vec<_>>>()?)?;
-    (!n.checks_sizes()).then_some(Action::Gather(source, indices, 0))
+    (!n.checks_sizes()).then(|| n.become_gather(source, Operand::Constant(indices), 0))
 }
 
 /// `Gather(x, i)` instead of `Squeeze(Slice(x, i, i + 1))` and of `Squeeze(Gather(x, [i]))`.
-fn part_of_one(n: &NodeView) -> Option<Action> {
+fn part_of_one(n: &NodeView) -> Option<Rewrite> {
     let part = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
     let [removed] = n.ints(1)?[..] else {
         return None;
@@ -81,8 +85,8 @@ fn part_of_one(n: &NodeView) -> Option<Action> {
         _ => return None,
     };
     let axis = eval::axis(axis, rank)?;
-    (eval::axis(removed, rank)? == axis)
-        .then(|| Action::Gather(source, Tensor::scalar(index), axis as i64))
+    let index = Operand::Constant(Tensor::scalar(index));
+    (eval::axis(removed, rank)? == axis).then(|| n.become_gather(source, index, axis as i64))
 }
 
 /// The dimension along which a `Gather` takes one part, which leaves that dimension out.
@@ -94,19 +98,18 @@ fn part_along(n: &NodeView) -> Option<usize> {
 
 /// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their
 /// order.
-fn transposed(n: &NodeView) -> Option<Action> {
+fn transposed(n: &NodeView) -> Option<Rewrite> {
     let axis = part_along(n)?;
     let transpose = n.producer(n.node.input(0)?).filter(|t| t.node.is("Transpose"))?;
     let mut left = transpose.perm()?;
     let own = (axis < left.len()).then(|| left.remove(axis))?;
-    let attributes = Attributes::from_iter([("axis".into(), own.into())]);
-    let inputs = vec![transpose.node.input(0), n.node.input(1)];
-    left.is_sorted().then(|| Action::Become("Gather", inputs, Box::new(attributes)))
+    let (source, indices) = (transpose.node.input(0)?, n.node.input(1)?);
+    left.is_sorted().then(|| n.become_gather(source, indices, own))
 }
 
 /// `Slice(x)` instead of `Gather(Reshape(x), i)`, if the reshape takes one dimension apart in two,
 /// and all of its users take parts along the first of them. The slices may become one `Split`.
-fn taken_apart(n: &NodeView) -> Option<Action> {
+fn taken_apart(n: &NodeView) -> Option<Rewrite> {
     let axis = part_along(n)?;
     let [index] = n.ints(1)?[..] else {
         return None;
@@ -125,8 +128,8 @@ fn taken_apart(n: &NodeView) -> Option<Action> {
         let Use::Input(user, 0) = user else {
             return false;
         };
-        let user = NodeView { model: n.model, node: &n.model[user], weights: n.weights };
-        user.node.domain.is_empty() && part_along(&user) == Some(axis) && user.ints(1).is_some()
+        let user = NodeView::of(n.model, user, n.weights);
+        user.is_some_and(|user| part_along(&user) == Some(axis) && user.ints(1).is_some())
     };
     let index = if index < 0 { index.checked_add(count)? } else { index };
     let users = n.model[whole].uses();
@@ -136,5 +139,5 @@ fn taken_apart(n: &NodeView) -> Option<Action> {
     }
     let start = index.checked_mul(size)?;
     let end = start.checked_add(size)?;
-    Some(Action::Slice(source, [vec![start], vec![end], vec![axis as i64], vec![1]]))
+    Some(n.become_slice(source, [vec![start], vec![end], vec![axis as i64], vec![1]]))
 }

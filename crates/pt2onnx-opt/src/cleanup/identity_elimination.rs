@@ -1,5 +1,5 @@
-//! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though
-//! `-0.0 + 0.0` is `0.0`.
+//! Identity elimination: nodes whose output is one of their inputs, bit for bit. One exception:
+//! `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
 use super::{concat_of_slices, node_view::NodeView};
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Value> {
         "Concat" => return concat_of_slices::whole(n),
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
-        // The sign of a zero may change: -0.0 + 0.0 is 0.0. Sums of Python begin with a 0.
+        // The sign of a zero may change: -0.0 + 0.0 is 0.0. Python's `sum()` starts at 0, so `0 + x` is common.
         "Add" => return either_neutral(n, |t| every(t, |e| e == 0.0)),
         "Where" => return chosen(n),
         "ScatterND" => return writes_all(n),

@@ -1,13 +1,12 @@
-//! A `Reshape` of which one size is computed, and nothing is known of it: it is what the other
-//! sizes leave.
+//! A `Reshape` with one computed size that is not known: -1 infers it.
 
-use super::node_view::{Action, NodeView};
-use crate::analysis;
+use super::node_view::NodeView;
+use crate::{analysis, rewrite::Rewrite};
 use pt2onnx_ir::Value;
 
 /// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number
 /// of elements, and a 0 that copies a size copies the one that is left.
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     let target = n.node.input(1).filter(|_| n.node.is("Reshape") && !n.checks_sizes())?;
     if n.model[target].constant().is_some() {
         return None;
@@ -33,5 +32,6 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
         }
     }
     let others = sizes.iter().filter(|&&s| s > 0).count();
-    (others + 1 == sizes.len()).then_some(Action::Reshape(n.node.input(0)?, sizes))
+    let x = n.node.input(0)?;
+    (others + 1 == sizes.len()).then(|| n.become_view("Reshape", x, &sizes))
 }

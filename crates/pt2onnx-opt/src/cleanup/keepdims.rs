@@ -1,10 +1,10 @@
-//! Dimensions that are taken away before element-wise nodes and added again behind them: the nodes
-//! keep them, with size 1.
+//! Squeeze → elementwise → Unsqueeze: drops both and keeps the unit dimensions.
 
 use super::node_view::NodeView;
 use crate::{
     analysis::{self, known},
     eval,
+    folded_constants::FoldedConstants,
     graph::Changed,
     pass::Options,
     rewrite,
@@ -13,6 +13,7 @@ use pt2onnx_ir::{Model, NodeId, Traits, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// At most this many values keep dimensions.
 const MANY: usize = 64;
@@ -31,27 +32,74 @@ struct Kept {
     adders: Vec<NodeId>,
 }
 
-/// Removes a node that adds dimensions, if all that leads there can keep them.
-pub(super) fn run(model: &mut Model, id: NodeId, options: &Options) -> Changed {
-    let found = find(model, id, options);
-    let changed = found.is_some();
-    if let Some((kept, constants)) = found {
-        kept.apply(model, &constants);
+/// What can keep dimensions, with the constants that it takes then.
+type Found = (Kept, FxHashMap<Value, Tensor>);
+
+/// The rule, and for which values it failed: all nodes that add the same dimensions to a value
+/// get the same answer.
+pub(super) struct Keepdims<'a> {
+    options: &'a Options,
+    constants: FoldedConstants,
+    applies: Mutex<FxHashMap<(Value, Vec<usize>), bool>>,
+}
+
+impl<'a> Keepdims<'a> {
+    pub fn new(options: &'a Options) -> Self {
+        Self { options, constants: FoldedConstants::default(), applies: Mutex::default() }
     }
-    changed
-}
 
-/// Whether [`run`] removes a node.
-pub(super) fn applies(model: &Model, id: NodeId, options: &Options) -> bool {
-    find(model, id, options).is_some()
-}
+    /// Forgets the answers, after a change.
+    pub fn forget(&self) {
+        self.answers().clear();
+    }
 
-/// What can keep the dimensions that a node adds, with the constants that it takes then.
-fn find(model: &Model, id: NodeId, options: &Options) -> Option<(Kept, FxHashMap<Value, Tensor>)> {
-    let axes = added(model, id).filter(|_| !taken_away(model, id))?;
-    let kept = Kept::find(model, id, axes)?;
-    let constants = kept.constants(model, options)?;
-    Some((kept, constants))
+    fn answers(&self) -> MutexGuard<'_, FxHashMap<(Value, Vec<usize>), bool>> {
+        self.applies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes a node that adds dimensions, if all that leads there can keep them.
+    pub fn run(&self, model: &mut Model, id: NodeId) -> Changed {
+        let Some(axes) = added(model, id).filter(|_| !taken_away(model, id)) else {
+            return false;
+        };
+        let Some(key) = model[id].input(0).map(|first| (first, axes)) else {
+            return false;
+        };
+        if self.answers().get(&key) == Some(&false) {
+            return false;
+        }
+        let found = self.find(model, id, key.1.clone());
+        let changed = found.is_some();
+        match found {
+            Some((kept, constants)) => kept.apply(model, &constants, &self.constants),
+            None => {
+                self.answers().insert(key, false);
+            }
+        }
+        changed
+    }
+
+    /// Whether [`run`](Self::run) removes a node.
+    pub fn applies(&self, model: &Model, id: NodeId) -> bool {
+        let Some(axes) = added(model, id).filter(|_| !taken_away(model, id)) else {
+            return false;
+        };
+        let Some(key) = model[id].input(0).map(|first| (first, axes)) else {
+            return false;
+        };
+        if let Some(&known) = self.answers().get(&key) {
+            return known;
+        }
+        let applies = self.find(model, id, key.1.clone()).is_some();
+        self.answers().insert(key, applies);
+        applies
+    }
+
+    fn find(&self, model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Found> {
+        let kept = Kept::find(model, id, axes)?;
+        let constants = kept.constants(model, self.options)?;
+        Some((kept, constants))
+    }
 }
 
 /// Whether the dimensions that a node adds are only taken away again.
@@ -61,8 +109,8 @@ fn taken_away(model: &Model, id: NodeId) -> bool {
 }
 
 impl Kept {
-    /// Starts with a node that adds dimensions, and goes to all values that would have to have
-    /// them.
+    /// All values that would have to have the dimensions, from the operand of a node that adds them
+    /// on.
     fn find(model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Self> {
         let region = model[id].region();
         let first = model[id].input(0)?;
@@ -121,7 +169,7 @@ impl Kept {
     fn takes(&self, model: &Model, id: NodeId) -> bool {
         let taken = || {
             let node = &model[id];
-            let n = seen(model, id)?;
+            let n = view(model, id)?;
             let rank = analysis::rank(model, node.input(0)?)?;
             let axes = match node.op() {
                 "Gather" => {
@@ -177,7 +225,12 @@ impl Kept {
         made.filter(|made| !self.takers.contains(made))
     }
 
-    fn apply(self, model: &mut Model, constants: &FxHashMap<Value, Tensor>) {
+    fn apply(
+        self,
+        model: &mut Model,
+        constants: &FxHashMap<Value, Tensor>,
+        folded: &FoldedConstants,
+    ) {
         let computed: Vec<NodeId> = self.computed(model).collect();
         let mut replaced = FxHashMap::default();
         for id in computed {
@@ -187,7 +240,7 @@ impl Kept {
                 };
                 let new = *replaced
                     .entry(value)
-                    .or_insert_with(|| rewrite::replacement(model, tensor.clone(), value));
+                    .or_insert_with(|| folded.add(model, tensor.clone(), value));
                 model.replace_input(id, i, Some(new));
             }
         }
@@ -221,15 +274,13 @@ impl Kept {
     }
 }
 
-fn seen(model: &Model, id: NodeId) -> Option<NodeView<'_>> {
-    let node = &model[id];
-    let own = node.domain.is_empty() && node.outputs().len() == 1;
-    own.then_some(NodeView { model, node, weights: 0 })
+fn view(model: &Model, id: NodeId) -> Option<NodeView<'_>> {
+    NodeView::of(model, id, 0)
 }
 
 /// The inputs of an element-wise node that broadcast to the shape of its result.
 fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
-    let node = seen(model, id)?.node;
+    let node = view(model, id)?.node;
     match node.traits() {
         t if t.contains(Traits::NARY) => Some(node.inputs()),
         t if t.contains(Traits::ELEMENTWISE) => node.inputs().get(..1),
@@ -240,7 +291,7 @@ fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
 /// The dimensions of size 1 that `Unsqueeze` adds, counted in its result, or `Reshape`, if it does
 /// nothing else.
 pub(super) fn added(model: &Model, id: NodeId) -> Option<Vec<usize>> {
-    let n = seen(model, id)?;
+    let n = view(model, id)?;
     match n.node.op() {
         "Unsqueeze" => counted(&n.ints(1)?, n.shape(n.output())?.len()),
         "Reshape" => {
@@ -259,7 +310,7 @@ pub(super) fn added(model: &Model, id: NodeId) -> Option<Vec<usize>> {
 
 /// Whether a node adds dimensions of size 1 at these places of its result, and does nothing else.
 fn adds(model: &Model, id: NodeId, axes: &[usize]) -> Option<bool> {
-    let n = seen(model, id)?;
+    let n = view(model, id)?;
     if n.node.is("Unsqueeze") {
         return Some(added(model, id)? == axes);
     }

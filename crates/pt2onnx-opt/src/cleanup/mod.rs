@@ -1,8 +1,7 @@
 //! Clean-up: nodes that do nothing are removed, chains of nodes that one node can do are merged.
 //!
-//! `walk` goes through the nodes, asks the rules, and does what they say; `node_view` is what a rule
-//! sees of a node, and what it may say. A new rule goes into the file for the nodes that it looks
-//! at:
+//! `walk` asks the rules about each node and applies their [rewrites](crate::rewrite::Rewrite); a
+//! `node_view` is what a rule sees of a node. A new rule goes into the file for its nodes:
 //!
 //! | the rule looks at | file |
 //! | --- | --- |
@@ -36,4 +35,24 @@ mod sink_transpose;
 mod unit_dims;
 mod walk;
 
-pub(crate) use walk::run;
+use crate::{
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
+};
+
+pub(crate) static CLEANUP: Pass = Pass {
+    name: "cleanup",
+    level: Level::Simplify,
+    since: 0,
+    description: "Removes nodes that do nothing: a zero that is added may have made 0.0 of \
+                  -0.0. Merges chains of reshapes, transposes, slices and casts, packs of \
+                  all parts of a tensor, operands that are broadcast anyway, dimensions \
+                  that are taken away and added again, initial states of zeros, parts \
+                  without elements, and guards that change nothing. Takes items of \
+                  sequences from where they were put in.",
+    precondition: "A size given in a type is the size at run time.",
+    lowers: Measure::Paths,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Graph(walk::run),
+};

@@ -1,32 +1,32 @@
 //! Guards that change nothing: against NaN that come in another way, against queries without keys
 //! where all have some.
 
-use super::node_view::{Action, NodeView};
-use crate::{analysis::number_of, eval, masks};
+use super::node_view::NodeView;
+use crate::{analysis::number_of, eval, masks, rewrite::Rewrite};
 use pt2onnx_ir::{Attributes, Value, attrs};
 
 /// Masks of up to this many bytes are read.
 const READ: usize = 1 << 20;
 
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     match n.node.op() {
-        "Where" => negated(n).or_else(|| hidden(n).map(Action::Forward)),
+        "Where" => negated(n).or_else(|| hidden(n).map(|weights| n.replace_with(weights))),
         "Add" | "Sub" | "Mul" | "Div" => twice(n),
         _ => None,
     }
 }
 
 /// `Where(c, b, a)` instead of `Where(Not(c), a, b)`.
-fn negated(n: &NodeView) -> Option<Action> {
+fn negated(n: &NodeView) -> Option<Rewrite> {
     let condition = n.node.input(0).filter(|&c| n.is_used_once(c))?;
     let not = n.producer(condition).filter(|p| p.node.is("Not"))?;
-    let inputs = vec![not.node.input(0), n.node.input(2), n.node.input(1)];
-    Some(Action::Become("Where", inputs, Box::new(Attributes::new())))
+    let inputs = [not.node.input(0), n.node.input(2), n.node.input(1)];
+    Some(n.become_op("Where", inputs, Attributes::new()))
 }
 
 /// One guard is enough for arithmetic of `Where(c, NaN, a)` and `Where(c, NaN, b)`: both have their
 /// NaN at the same places.
-fn twice(n: &NodeView) -> Option<Action> {
+fn twice(n: &NodeView) -> Option<Rewrite> {
     let guarded = |v: Value| {
         let guard = n.producer(v).filter(|p| p.node.is("Where"))?;
         let (condition, nan, kept) =
@@ -36,7 +36,7 @@ fn twice(n: &NodeView) -> Option<Action> {
     };
     let (a, b) = (n.node.input(0)?, n.node.input(1)?);
     let [(first, _), (second, kept)] = [guarded(a)?, guarded(b)?];
-    (first == second && n.same_shape(a, b)).then_some(Action::Take(1, kept))
+    (first == second && n.same_shape(a, b)).then(|| n.set_input(1, kept))
 }
 
 /// The softmax of masked scores `s` without its guard against queries without keys, `Where(Equal(s,

@@ -1,52 +1,71 @@
-//! What the clean-up rules see of a node, and what they may do about it.
+//! A node with what the clean-up rules ask of it, and the rewrites that they return.
 
-use crate::analysis::{self, known};
-use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
-use pt2onnx_tensor::{DType, Tensor};
+use crate::{
+    analysis::{self, known},
+    rewrite::{NodeEdit, Operand, Rewrite},
+};
+use pt2onnx_ir::{Attributes, Model, Node, NodeId, Shape, Value};
+use pt2onnx_tensor::DType;
 
-/// What to do about a node.
-pub(super) enum Action {
-    /// Replace its output by this value.
-    Forward(Value),
-    /// Make it this node; its output stays.
-    Become(&'static str, Vec<Option<Value>>, Box<Attributes>),
-    /// Make it this reduction of a value along axes.
-    Reduce(&'static str, Value, Vec<i64>),
-    /// Replace an input.
-    Take(usize, Value),
-    /// Make it a `Gather` of a value at these indices along an axis.
-    Gather(Value, Tensor, i64),
-    /// Make it an `Unsqueeze` of a value.
-    Unsqueeze(Value, Vec<i64>),
-    /// Make it a `Slice` of a value, with these starts, ends, axes and steps.
-    Slice(Value, [Vec<i64>; 4]),
-    /// Make it a `Squeeze` of a value.
-    Squeeze(Value, Vec<i64>),
-    /// Let these values be computed from a source, not from a transpose or reshape of it: the first
-    /// of them is the node's operand, the last one is computed from the source. Then do this.
-    Meet(Vec<Value>, Value, Box<Action>),
-    /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
-    Reshape(Value, Vec<i64>),
-}
-
-/// What a rule sees: a node with one output.
+/// A node with one output.
 pub(super) struct NodeView<'a> {
     pub model: &'a Model,
+    pub id: NodeId,
     pub node: &'a Node,
     /// Named constants of more bytes are not read to see whether they change anything.
     pub weights: usize,
 }
 
 impl<'a> NodeView<'a> {
-    /// The same for the node that computes a value, if it has one output and is one of ONNX's own
-    /// operators.
+    /// The view of a node, if it has one output and is one of ONNX's own operators.
+    pub fn of(model: &'a Model, id: NodeId, weights: usize) -> Option<Self> {
+        let node = &model[id];
+        let own = node.domain.is_empty() && node.outputs().len() == 1;
+        own.then_some(Self { model, id, node, weights })
+    }
+
+    /// The same for the node that computes a value.
     pub fn producer(&self, value: Value) -> Option<NodeView<'a>> {
-        let node = &self.model[self.model.producer(value)?];
-        (node.domain.is_empty() && node.outputs().len() == 1).then_some(NodeView {
-            model: self.model,
-            node,
-            weights: self.weights,
-        })
+        Self::of(self.model, self.model.producer(value)?, self.weights)
+    }
+
+    /// Replaces the output by a value.
+    pub fn replace_with(&self, value: Value) -> Rewrite {
+        Rewrite::replace(self.id, self.node.outputs(), [value])
+    }
+
+    /// Makes the node another one; its output stays.
+    pub fn become_op(
+        &self,
+        op: &'static str,
+        inputs: impl IntoIterator<Item = impl Into<Operand>>,
+        attributes: Attributes,
+    ) -> Rewrite {
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Rewrite::edit(self.id, NodeEdit::Become { op, inputs, attributes })
+    }
+
+    /// Makes the node one that has a constant of sizes or axes as its second input.
+    pub fn become_view(&self, op: &'static str, x: Value, ints: &[i64]) -> Rewrite {
+        self.become_op(op, [x.into(), Operand::ints(ints)], Attributes::new())
+    }
+
+    /// Makes the node a `Slice`, with these starts, ends, axes and steps.
+    pub fn become_slice(&self, x: Value, bounds: [Vec<i64>; 4]) -> Rewrite {
+        let bounds = bounds.iter().map(|ints| Operand::ints(ints));
+        let inputs = std::iter::once(Operand::Value(x)).chain(bounds);
+        self.become_op("Slice", inputs, Attributes::new())
+    }
+
+    /// Makes the node a `Gather` at these indices along an axis.
+    pub fn become_gather(&self, x: Value, indices: impl Into<Operand>, axis: i64) -> Rewrite {
+        let attributes = Attributes::from_iter([("axis".into(), axis.into())]);
+        self.become_op("Gather", [x.into(), indices.into()], attributes)
+    }
+
+    /// Replaces an input of the node.
+    pub fn set_input(&self, input: usize, value: Value) -> Rewrite {
+        Rewrite::edit(self.id, NodeEdit::SetInput(input, value.into()))
     }
 
     /// Whether a `Transpose` keeps the order of elements: only dimensions of size 1 move.

@@ -1,16 +1,16 @@
 //! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that
 //! are removed behind it: it moves the dimensions themselves.
 
-use super::node_view::{Action, NodeView};
-use crate::{analysis, eval};
+use super::node_view::NodeView;
+use crate::{analysis, eval, rewrite::Rewrite};
 use pt2onnx_ir::Attributes;
 
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     apart(n).or_else(|| removed(n))
 }
 
 /// `Transpose(x)` instead of `Reshape(Transpose(Reshape(x)))`.
-fn apart(n: &NodeView) -> Option<Action> {
+fn apart(n: &NodeView) -> Option<Rewrite> {
     let is_view = |n: &NodeView| matches!(n.node.op(), "Reshape" | "Flatten") && !n.checks_sizes();
     let moved = n.node.input(0).filter(|&v| is_view(n) && n.is_used_once(v))?;
     let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
@@ -25,12 +25,12 @@ fn apart(n: &NodeView) -> Option<Action> {
     apart.then(|| {
         let perm: Vec<i64> = perm.into_iter().map(|p| p as i64).collect();
         let attributes = Attributes::from_iter([("perm".into(), perm.into())]);
-        Action::Become("Transpose", vec![Some(source)], Box::new(attributes))
+        n.become_op("Transpose", [source], attributes)
     })
 }
 
 /// `Transpose(x)` instead of `Squeeze(Transpose(Unsqueeze(x)))`.
-fn removed(n: &NodeView) -> Option<Action> {
+fn removed(n: &NodeView) -> Option<Rewrite> {
     let moved = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
     let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
     let new = transpose.node.input(0).filter(|&v| n.is_used_once(v))?;
@@ -51,5 +51,5 @@ fn removed(n: &NodeView) -> Option<Action> {
     let left = perm.iter().enumerate().filter(|(i, _)| !gone.contains(i));
     let perm: Vec<i64> = left.map(|(_, &p)| own(p)).collect();
     let attributes = Attributes::from_iter([("perm".into(), perm.into())]);
-    Some(Action::Become("Transpose", vec![unsqueeze.node.input(0)], Box::new(attributes)))
+    Some(n.become_op("Transpose", [unsqueeze.node.input(0)], attributes))
 }

@@ -1,16 +1,13 @@
-//! Two transposes or reshapes with nodes between them that compute element by element: the first
-//! one moves to the second one.
+//! Sinks a transpose or reshape through element-wise nodes to another one behind them.
 
-use super::{
-    chain,
-    node_view::{Action, NodeView},
-};
+use super::{chain, node_view::NodeView};
+use crate::rewrite::{NodeEdit, Rewrite};
 use pt2onnx_ir::{Traits, Value};
 
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
 
-pub(super) fn rule(n: &NodeView) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     if !(n.node.is("Transpose") || n.node.traits().contains(Traits::SHAPE_ONLY)) {
         return None;
     }
@@ -19,9 +16,11 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
     loop {
         let made = n.producer(value).filter(|_| n.is_used_once(value) && between.len() < FAR)?;
         if let Some(&last) = between.first()
-            && let Some(action) = chain::moves(n, &made, last)
+            && let Some(mut rewrite) = chain::moves(n, &made, last)
         {
-            return Some(Action::Meet(between, made.node.input(0)?, Box::new(action)));
+            let source = made.node.input(0)?;
+            rewrite.nodes.insert(0, (n.id, NodeEdit::Commute { between, source }));
+            return Some(rewrite);
         }
         between.push(value);
         value = operand(&made)?;

@@ -10,7 +10,8 @@ use crate::{
     analysis::users,
     eval,
     graph::{Changed, GraphMut},
-    pass::Options,
+    measure::Measure,
+    pass::{Level, Options, Pass, Phase, Run},
     pool,
     target::Target,
 };
@@ -21,10 +22,25 @@ use rustc_hash::FxHashSet;
 use std::sync::OnceLock;
 use storage_refs::StorageRefs;
 
-/// The name of the pass.
-pub(crate) const NAME: &str = "fold";
+pub(crate) static FOLD: Pass = Pass {
+    name: "fold",
+    level: Level::Simplify,
+    since: 0,
+    description: "Replaces nodes by constants if their inputs are constants or their \
+                  result follows from the types. Several nodes may become a larger \
+                  constant than one. Weights that are filled with one number become \
+                  constants. In models of other producers, constants may have 128 times as \
+                  many bytes, but quantized weights stay.",
+    precondition: "The operator is not for random numbers, and the node has the form of the \
+                  newest opset. DequantizeLinear of a constant stays, unless the result is \
+                  quantized again.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Graph(run),
+};
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, generated: 0, storage_refs: OnceLock::new() };
     let mut changed = false;
     let mut nodes = graph.nodes();

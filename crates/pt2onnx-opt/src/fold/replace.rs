@@ -1,6 +1,9 @@
 //! Replaces a node by its results.
 
-use crate::graph::Changed;
+use crate::{
+    graph::Changed,
+    rewrite::{Operand, Rewrite},
+};
 use pt2onnx_ir::{FOLDED_FROM, Metadata, Model, NodeId, ORIGINAL_NAME};
 use pt2onnx_tensor::Tensor;
 
@@ -17,26 +20,20 @@ pub(super) fn by_constants(
 ) -> Changed {
     let outputs = model[node].outputs().to_vec();
     let metadata = provenance(model, cone);
-    for (output, tensor) in outputs.into_iter().zip(results) {
-        if model[output].uses().len() > 0 {
-            let constant = model.add_constant(tensor);
-            model[constant].metadata.clone_from(&metadata);
-            model.replace_all_uses(output, constant);
-        }
-    }
-    model.erase(node)
+    let constants = results.into_iter().map(|t| Operand::Folded(t, metadata.clone()));
+    Rewrite::replace(node, &outputs, constants).apply(model)
 }
 
-/// What a constant computed by these nodes says of itself: the weights that went into it, or else
-/// the source nodes, if the model tells about those.
+/// The metadata of a constant computed by these nodes: the weights that went into it, or else the
+/// source nodes, if the model has those.
 fn provenance(model: &Model, cone: &[NodeId]) -> Metadata {
     let mut weights: Vec<&str> = Vec::new();
     let inputs = cone.iter().rev().flat_map(|n| model[*n].inputs()).flatten();
     for data in inputs.map(|v| &model[*v]).filter(|d| d.constant().is_some()) {
-        let said = |key: &str| data.metadata.iter().find(|(k, _)| k == key).map(|(_, t)| &**t);
-        let names = match (&data.name, said(ORIGINAL_NAME)) {
+        let entry = |key: &str| data.metadata.iter().find(|(k, _)| k == key).map(|(_, t)| &**t);
+        let names = match (&data.name, entry(ORIGINAL_NAME)) {
             (Some(name), _) => name.as_str(),
-            (None, Some(_)) => said(FOLDED_FROM).unwrap_or_default(),
+            (None, Some(_)) => entry(FOLDED_FROM).unwrap_or_default(),
             (None, None) => continue,
         };
         for name in names.split(", ").filter(|n| !n.is_empty()) {

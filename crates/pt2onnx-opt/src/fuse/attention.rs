@@ -4,19 +4,35 @@
 use super::broadcast::full_mask;
 use crate::{
     analysis::{known, tensor_type},
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
     masks::{bools_of, has_keys, is_causal, is_choice},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Reduction, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
+pub(crate) static ATTENTION: Pass = Pass {
+    name: "attention",
+    level: Level::Fuse,
+    since: 23,
+    description: "Replaces the formula of attention by Attention (opset 23), with scale, \
+                  mask, causal mask and shared heads.",
+    precondition: "Sizes are known to match. A mask that may hide all keys of a query hides \
+                  them by -inf, and the formula gives zeros for that query.",
+    lowers: Measure::Operators(&["Softmax", "Mul", "Expand"]),
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the
 /// formula must do the same, or the mask must leave each query a key. The formula that multiplies
 /// its weights by 0 gives NaN where a score of such a query is NaN: its mask is added as numbers,
 /// and the result is multiplied.
-pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
             "MatMul(?c:Cast(?guard:Where(allowed, s:Softmax(?masked:Where(allowed, ?Add(?h:Cast(?Mul(?Div( \
@@ -38,44 +54,45 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
             "a:Attention(q, Reshape(ek:Expand(uk:Unsqueeze(k))), Reshape(ev:Expand(uv:Unsqueeze(v))))",
             grouped,
         )?,
-        Fusion::new("a:Attention(q, k, v, mask)", |cx, found| {
-            let (node, mask) = (found.node(cx, "a")?, found.value("mask")?);
-            let [rows, columns] = [found.value("q")?, found.value("k")?].map(|x| length(cx, x));
-            let free = !attrs::Attention::read(&node).ok()?.is_causal && node.inputs().len() == 4;
-            let causal = free && is_causal(&cx.model(), mask, &rows?, &columns?);
-            let attributes = node.attributes.iter().cloned();
-            let attributes = attributes.chain([("is_causal".into(), 1.into())]);
-            causal.then(|| cx.emit1("Attention", &node.inputs()[..3], attributes.collect()))
-        })?,
+        Fusion::new("a:Attention(q, k, v, mask)", causal)?,
     ])
 }
 
-/// The whole formula, from its last node, the product with the values.
-fn attention(cx: &Builder, found: &Match) -> Option<Value> {
-    let (q, k, v) = (found.value("q")?, found.value("k")?, found.value("v")?);
-    let (perm, scores) = scores(cx, found)?;
-    let precision = precision(cx, found)?;
-    let last = |axis: i64| axis == -1 || axis == 3;
-    let reduced = match found.value("r") {
-        Some(_) => {
-            let node = found.node(cx, "r")?;
-            let axes = cx.model()[node.input(1)?].constant()?.to_vec::<i64>()?;
-            matches!(axes[..], [axis] if last(axis)) && attrs::ReduceMax::read(&node).ok()?.keepdims
-        }
-        None => true,
-    };
-    if !reduced || !last(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis) {
-        return None;
+/// The attribute instead of a causal mask.
+fn causal(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
+    let (node, mask) = (found.get_node(cx, "a")?, found.get("mask")?);
+    let [rows, columns] = [found.get("q")?, found.get("k")?].map(|x| length(cx, x));
+    let free =
+        attrs::Attention::read(&node).is_ok_and(|a| !a.is_causal) && node.inputs().len() == 4;
+    let lengths = rows.zip(columns).filter(|_| free).ok_or(NoFusion::NoMatch)?;
+    // Most masks hide something else.
+    if !is_causal(&cx.model(), mask, &lengths.0, &lengths.1) {
+        return Err(NoFusion::NoMatch);
     }
+    let attributes = node.attributes.iter().cloned();
+    let attributes = attributes.chain([("is_causal".into(), 1.into())]);
+    Ok(cx.emit1("Attention", &node.inputs()[..3], attributes.collect()))
+}
+
+/// The whole formula, from its last node, the product with the values.
+fn attention(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
+    let (q, k, v) = (found.get("q")?, found.get("k")?, found.get("v")?);
+    let (perm, scores) = scores(cx, found)
+        .because("queries, keys and values are not known to have sizes that match")?;
+    let precision = precision(cx, found).because("the softmax is computed in another type")?;
+    over_keys(cx, found).because("the softmax or its maximum is not over the keys")?;
     let factor = |name: &str| match found.value(name) {
-        Some(_) => found.number(cx, name),
-        None => Some(1.0),
+        Some(_) => found.number(cx, name).because("a factor of the scores is not a number"),
+        None => Ok(1.0),
     };
     let scale = factor("scale")? / factor("over")? * factor("right")?;
-    let scale = kept_scale(cx, q, scale)?;
-    let hidden = mask(cx, found, &scores)?;
+    let scale = kept_scale(cx, q, scale).because(SCALE)?;
+    let hidden = mask(cx, found, &scores).because("the mask may hide all keys of a query")?;
     let mask = match hidden {
-        Hidden::By(mask) | Hidden::Times { added: mask, .. } => Some(full_mask(cx, mask, &scores)?),
+        Hidden::By(mask) | Hidden::Times { added: mask, .. } => {
+            let full = full_mask(cx, mask, &scores);
+            Some(full.because("the mask does not fit the scores")?)
+        }
         Hidden::Nothing | Hidden::Later => None,
     };
     let k = cx.transpose(k, &perm);
@@ -86,13 +103,28 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         ..Default::default()
     };
     let attended = cx.attention(q, k, v, mask, None, None, None, options);
-    Some(match hidden {
+    Ok(match hidden {
         Hidden::Times { kept, .. } => {
-            let last = cx.known_shape(kept)?.len().checked_sub(1)?;
+            let rank = cx.known_shape(kept).map(|s| s.len());
+            let last = rank.and_then(|r| r.checked_sub(1)).ok_or(NoFusion::NoMatch)?;
             cx.mul(attended, cx.reduce(Reduction::Max, kept, &[last], true))
         }
         _ => attended,
     })
+}
+
+const SCALE: &str = "the scale is not a positive float32";
+
+/// Whether the softmax `s`, and the maximum `r` that guards it, are over the last dimension.
+fn over_keys(cx: &Builder, found: &Match) -> Option<()> {
+    let last = |axis: i64| axis == -1 || axis == 3;
+    if found.value("r").is_some() {
+        let node = found.node(cx, "r")?;
+        let axes = cx.model()[node.input(1)?].constant()?.to_vec::<i64>()?;
+        let over = matches!(axes[..], [axis] if last(axis));
+        (over && attrs::ReduceMax::read(&node).ok()?.keepdims).then_some(())?;
+    }
+    last(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis).then_some(())
 }
 
 /// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64
@@ -196,30 +228,31 @@ fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
 }
 
 /// Merges a factor of the queries or keys into the scale.
-fn scaled(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
-    let node = found.node(cx, "a")?;
-    let given = attrs::Attention::read(&node).ok()?.scale?;
-    let product = node.input(i)?;
-    let scale = kept_scale(cx, product, f64::from(given) * found.number(cx, "scale")?)?;
+fn scaled(cx: &Builder, found: &Match, i: usize) -> Result<Value, NoFusion> {
+    let node = found.get_node(cx, "a")?;
+    let given = attrs::Attention::read(&node).ok().and_then(|a| a.scale);
+    let given = f64::from(given.because("the scale of the node is the default")?);
+    let product = node.input(i).ok_or(NoFusion::NoMatch)?;
+    let factor = found.number(cx, "scale").because("the factor is not a number")?;
+    let scale = kept_scale(cx, product, given * factor).because(SCALE)?;
     let kept = cx.known_shape(product).filter(|s| s.iter().all(known));
-    if kept.is_none() || kept != cx.known_shape(found.value("x")?) {
-        return None;
-    }
+    let same = kept.is_some() && kept == cx.known_shape(found.get("x")?);
+    same.because("the factor broadcasts the operand, or sizes are not known")?;
     let mut inputs = node.inputs().to_vec();
     inputs[i] = found.value("x");
     let others = node.attributes.iter().filter(|(n, _)| n != "scale").cloned();
     let attributes = others.chain([("scale".into(), scale.into())]).collect();
-    Some(cx.emit1("Attention", &inputs, attributes))
+    Ok(cx.emit1("Attention", &inputs, attributes))
 }
 
-/// Takes keys and values as they are before they are repeated for several heads of queries.
-fn grouped(cx: &Builder, found: &Match) -> Option<Value> {
-    let node = found.node(cx, "a")?;
+/// Takes keys and values from before they are repeated for several heads of queries.
+fn grouped(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
+    let node = found.get_node(cx, "a")?;
     let repeated = |shared: &str, unsqueezed: &str, expanded: &str, i: usize| {
         let shape = |value| cx.known_shape(value).filter(|s| s.iter().all(known));
         let (few, many) = (shape(found.value(shared)?)?, shape(node.input(i)?)?);
         let (apart, wide) = (shape(found.value(unsqueezed)?)?, shape(found.value(expanded)?)?);
-        let ([b, heads, s, d], [_, repeats]) = (&few[..], [&wide[1], &wide[2]]) else {
+        let ([b, heads, s, d], [_, repeats]) = (&few[..], [wide.get(1)?, wide.get(2)?]) else {
             return None;
         };
         let one = Expr::int(1);
@@ -228,10 +261,11 @@ fn grouped(cx: &Builder, found: &Match) -> Option<Value> {
             && many[..] == [b, &(heads * repeats), s, d].map(Clone::clone);
         right.then(|| found.value(shared)).flatten()
     };
-    let (k, v) = (repeated("k", "uk", "ek", 1)?, repeated("v", "uv", "ev", 2)?);
+    let both = repeated("k", "uk", "ek", 1).zip(repeated("v", "uv", "ev", 2));
+    let (k, v) = both.because("keys and values are not known to be repeated for heads")?;
     let mut inputs = node.inputs().to_vec();
     (inputs[1], inputs[2]) = (Some(k), Some(v));
-    Some(cx.emit1("Attention", &inputs, node.attributes))
+    Ok(cx.emit1("Attention", &inputs, node.attributes))
 }
 
 /// The number of queries or keys.

@@ -1,64 +1,83 @@
-//! A transpose between reshapes, or a reshape between transposes: where the reshape only splits
-//! dimensions, or only merges them, it can be done before the transpose or after it, and two of the
-//! three nodes are enough.
+//! Commutes `Reshape` and `Transpose` so that two of three nodes are enough: a reshape that only
+//! splits dimensions, or only merges them, can be before a transpose or after it.
 
 use crate::{
     analysis::{self, known},
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use std::ops::Range;
 
-pub(crate) fn move_fusions() -> Result<Vec<Fusion>, PatternError> {
+pub(crate) static COMMUTE_RESHAPE_TRANSPOSE: Pass = Pass {
+    name: "commute-reshape-transpose",
+    level: Level::Fuse,
+    since: 7,
+    description: "Merges Reshape and Transpose: of two reshapes around a transpose, two \
+                  transposes around a reshape, or two reshapes to computed sizes, one is \
+                  left.",
+    precondition: "A reshape between others only splits dimensions, or only merges some, \
+                  and no sizes have to be computed.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
+    let outer_views = "o:Reshape({r:Reshape(x) | r:Unsqueeze(x) | r:Squeeze(x) | r:Flatten(x)})";
     Ok(vec![
         Fusion::new("r:Reshape(t:Transpose(x:Reshape(y)))", |cx, found| {
-            if is_checked(cx, found, "r")? || is_checked(cx, found, "x")? {
-                return None;
-            }
-            let y = found.value("y")?;
-            split(cx, found, y).or_else(|| merged(cx, found, y))
+            fixed(cx, found, &["r", "x"])?;
+            let y = found.get("y")?;
+            split(cx, found, y).or_else(|| merged(cx, found, y)).because(OTHERWISE)
         })?,
-        Fusion::new(
-            "o:Reshape({r:Reshape(x) | r:Unsqueeze(x) | r:Squeeze(x) | r:Flatten(x)})",
-            |cx, found| {
-                if is_checked(cx, found, "r")? || is_checked(cx, found, "o")? {
-                    return None;
-                }
-                sizes(cx, found.value("r")?)?;
-                let x = found.value("x")?;
-                sizes(cx, x)?;
-                let y = cx.reshape(x, &sizes(cx, found.output())?);
-                (y == x || is_plain(cx, y)?).then_some(y)
-            },
-        )?,
+        Fusion::new(outer_views, |cx, found| {
+            fixed(cx, found, &["r", "o"])?;
+            reshaped_once(cx, found).because("the sizes are not known, or are computed")
+        })?,
         Fusion::new("o:Transpose(r:Reshape(t:Transpose(x)))", |cx, found| {
-            if is_checked(cx, found, "r")? {
-                return None;
-            }
-            let x = found.value("x")?;
-            let outer = perm(cx, found, "o")?;
-            let through = |perm: Vec<usize>| {
-                outer.iter().map(|&p| perm.get(p).copied()).collect::<Option<Vec<usize>>>()
-            };
-            let first = || {
-                let (sizes, perm) = split_first(cx, found)?;
-                moved(cx, x, &sizes, &through(perm)?)
-            };
-            first().or_else(|| {
-                // The groups of dimensions that the reshape merges, in the order of the outer
-                // transpose.
-                let inner = perm(cx, found, "t")?;
-                let from = sizes(cx, found.value("t")?)?;
-                let groups = analysis::merged(&from, &sizes(cx, found.value("r")?)?)?;
-                let order = outer.iter().map(|&p| groups.get(p).cloned());
-                let order = order.collect::<Option<Vec<_>>>()?.into_iter().flatten();
-                let perm = order.map(|i| inner.get(i).copied()).collect::<Option<Vec<_>>>()?;
-                reshaped(cx, x, &perm, &sizes(cx, found.output())?)
-            })
+            fixed(cx, found, &["r"])?;
+            transposed_once(cx, found).because(OTHERWISE)
         })?,
     ])
+}
+
+const OTHERWISE: &str = "the reshape does more than split or merge known dimensions";
+
+/// One reshape instead of the reshapes `r` and `o`.
+fn reshaped_once(cx: &Builder, found: &Match) -> Option<Value> {
+    sizes(cx, found.value("r")?)?;
+    let x = found.value("x")?;
+    sizes(cx, x)?;
+    let y = cx.reshape(x, &sizes(cx, found.output())?);
+    (y == x || is_plain(cx, y)?).then_some(y)
+}
+
+/// One transpose instead of `t` and `o` around a reshape `r`.
+fn transposed_once(cx: &Builder, found: &Match) -> Option<Value> {
+    let x = found.value("x")?;
+    let outer = perm(cx, found, "o")?;
+    let through = |perm: Vec<usize>| {
+        outer.iter().map(|&p| perm.get(p).copied()).collect::<Option<Vec<usize>>>()
+    };
+    let first = || {
+        let (sizes, perm) = split_first(cx, found)?;
+        moved(cx, x, &sizes, &through(perm)?)
+    };
+    first().or_else(|| {
+        // The groups of dimensions that the reshape merges, in the order of the outer transpose.
+        let inner = perm(cx, found, "t")?;
+        let from = sizes(cx, found.value("t")?)?;
+        let groups = analysis::merged(&from, &sizes(cx, found.value("r")?)?)?;
+        let order = outer.iter().map(|&p| groups.get(p).cloned());
+        let order = order.collect::<Option<Vec<_>>>()?.into_iter().flatten();
+        let perm = order.map(|i| inner.get(i).copied()).collect::<Option<Vec<_>>>()?;
+        reshaped(cx, x, &perm, &sizes(cx, found.output())?)
+    })
 }
 
 /// `Transpose(Reshape(y))`, if the outer reshape `r` splits what the transpose `t` has moved.
@@ -121,11 +140,15 @@ fn is_plain(cx: &Builder, value: Value) -> Option<bool> {
     Some(plain && model[node.input(1)?].constant().is_some())
 }
 
-/// Whether the sizes of a reshape [are chosen](analysis::are_chosen) at run time.
-fn is_checked(cx: &Builder, found: &Match, name: &str) -> Option<bool> {
-    let node = found.node(cx, name)?;
-    let sizes = node.input(1).filter(|_| node.is("Reshape"));
-    Some(sizes.is_some_and(|sizes| analysis::are_chosen(&cx.model(), sizes)))
+/// An error if the sizes of one of these reshapes [are chosen](analysis::are_chosen) at run time.
+fn fixed(cx: &Builder, found: &Match, names: &[&str]) -> Result<(), NoFusion> {
+    for name in names {
+        let node = found.get_node(cx, name)?;
+        let sizes = node.input(1).filter(|_| node.is("Reshape"));
+        let chosen = sizes.is_some_and(|sizes| analysis::are_chosen(&cx.model(), sizes));
+        (!chosen).because("the sizes are chosen at run time")?;
+    }
+    Ok(())
 }
 
 fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {

@@ -1,15 +1,34 @@
-//! Replaces floor divisions of integers that are not negative by divisions.
+//! Floor division fusion: the formula for integers that are not negative becomes `Div`.
 
-use crate::{fusion::Fusion, legalise::nonnegative_numbers, pattern::PatternError};
+use crate::{
+    fusion::{Because, Fusion, Fusions},
+    legalise::nonnegative_numbers,
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
+    pattern::PatternError,
+};
 
-/// The floor division by positive integers, as the lowering writes it, is a division if no element
-/// is negative.
-pub(crate) fn quotient_fusions() -> Result<Vec<Fusion>, PatternError> {
+pub(crate) static FLOOR_DIVISION: Pass = Pass {
+    name: "floor-division",
+    level: Level::Fuse,
+    since: 7,
+    description: "Replaces the formula of a floor division by Div.",
+    precondition: "The divisor is positive, and the operators before show that the dividend \
+                  is not negative.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
+/// The lowering writes the floor division by positive integers so.
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     let written = "Sub(Div(Add(x, n:Cast(Less(x, zero))), divisor), n)";
     Ok(vec![Fusion::new(written, |cx, found| {
-        let [x, zero, divisor] = [found.value("x")?, found.value("zero")?, found.value("divisor")?];
-        let zero = cx.constant_of(zero)?.to_vec::<i64>()?;
-        let divides = zero == [0] && nonnegative_numbers(&cx.model(), x);
-        divides.then(|| cx.emit1("Div", &[Some(x), Some(divisor)], Vec::new()))
+        let [x, zero, divisor] = [found.get("x")?, found.get("zero")?, found.get("divisor")?];
+        let zero = cx.constant_of(zero).and_then(|t| t.to_vec::<i64>());
+        zero.is_some_and(|zero| zero == [0]).because("the dividend is not compared with 0")?;
+        nonnegative_numbers(&cx.model(), x).because("the dividend may be negative")?;
+        Ok(cx.emit1("Div", &[Some(x), Some(divisor)], Vec::new()))
     })?])
 }

@@ -2,31 +2,48 @@
 
 use crate::{
     analysis::{known, tensor_type},
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
+pub(crate) static GEMM: Pass = Pass {
+    name: "gemm",
+    level: Level::Fuse,
+    since: 7,
+    description: "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into \
+                  Gemm.",
+    precondition: "The operands are matrices, and the added value does not broadcast the \
+                  product.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// `A B + C` of matrices, and transposed operands of it.
-pub(crate) fn gemm_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new("Add(p:MatMul(a, b), c)", |cx, found| {
-            let (a, b, c) = (found.value("a")?, found.value("b")?, found.value("c")?);
-            (matrix(cx, a)? && matrix(cx, b)? && adds(cx, found, c)?)
-                .then(|| cx.gemm(a, b, c, attrs::Gemm::default()))
+            let (a, b, c) = (found.get("a")?, found.get("b")?, found.get("c")?);
+            let matrices = [a, b].map(|x| matrix(cx, x)) == [Some(true); 2];
+            matrices.because("the operands are not matrices of floats")?;
+            adds(cx, found, c)?;
+            Ok(cx.gemm(a, b, c, attrs::Gemm::default()))
         })?,
         Fusion::new("g:Gemm(t:Transpose(x), b)", |cx, found| untransposed(cx, found, 0))?,
         Fusion::new("g:Gemm(a, t:Transpose(x))", |cx, found| untransposed(cx, found, 1))?,
         Fusion::new("Add(p:Gemm(a, b), c)", |cx, found| {
-            let (node, c) = (found.node(cx, "p")?, found.value("c")?);
-            if node.inputs().len() > 2 || !adds(cx, found, c)? {
-                return None;
-            }
+            let (node, c) = (found.get_node(cx, "p")?, found.get("c")?);
+            (node.inputs().len() <= 2).because("the Gemm has a bias")?;
+            adds(cx, found, c)?;
             let attributes = node.attributes.iter().filter(|(n, _)| n != "beta");
             let inputs = [node.inputs()[0], node.inputs()[1], Some(c)];
-            Some(cx.emit1("Gemm", &inputs, attributes.cloned().collect()))
+            Ok(cx.emit1("Gemm", &inputs, attributes.cloned().collect()))
         })?,
     ])
 }
@@ -41,26 +58,31 @@ fn matrix(cx: &Builder, x: Value) -> Option<bool> {
 
 /// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1
 /// or known to be the product's.
-fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
-    let (c, product) = (cx.known_shape(c)?, cx.known_shape(found.value("p")?)?);
+fn adds(cx: &Builder, found: &Match, c: Value) -> Result<(), NoFusion> {
     let same = |(a, b): (&Expr, &Expr)| a.as_int() == Some(1) || a == b && known(a);
-    Some(product.len() == 2 && c.len() <= 2 && c.iter().rev().zip(product.iter().rev()).all(same))
+    let shapes = cx.known_shape(c).zip(cx.known_shape(found.get("p")?));
+    let fits = shapes.is_some_and(|(c, product)| {
+        let all = c.iter().rev().zip(product.iter().rev()).all(same);
+        product.len() == 2 && c.len() <= 2 && all
+    });
+    fits.because("the added value is not known to have the sizes of the product")
 }
 
 /// A `Gemm` that transposes input `i` itself.
-fn untransposed(cx: &Builder, found: &Match, i: usize) -> Option<Value> {
-    let (mut node, transpose) = (found.node(cx, "g")?, found.node(cx, "t")?);
-    if attrs::Transpose::read(&transpose).ok()?.perm.is_some_and(|p| p != [1, 0]) {
-        return None;
+fn untransposed(cx: &Builder, found: &Match, i: usize) -> Result<Value, NoFusion> {
+    let (mut node, transpose) = (found.get_node(cx, "g")?, found.get_node(cx, "t")?);
+    let perm = attrs::Transpose::read(&transpose).map_err(|_| NoFusion::NoMatch)?.perm;
+    if perm.is_some_and(|p| p != [1, 0]) {
+        return Err(NoFusion::NoEffect);
     }
     let mut inputs = node.inputs().to_vec();
     inputs[i] = transpose.input(0);
-    let given = attrs::Gemm::read(&node).ok()?;
+    let given = attrs::Gemm::read(&node).map_err(|_| NoFusion::NoMatch)?;
     let (name, transposed) = match i {
         0 => ("transA", given.trans_a),
         _ => ("transB", given.trans_b),
     };
     node.remove_attribute(name);
     node.set_attribute(name, i64::from(!transposed));
-    Some(cx.emit1("Gemm", &inputs, node.attributes))
+    Ok(cx.emit1("Gemm", &inputs, node.attributes))
 }

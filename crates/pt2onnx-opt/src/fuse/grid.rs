@@ -1,20 +1,39 @@
-//! Elements at all points of a grid, of which a vector for each dimension tells the places:
-//! dimension after dimension is picked.
+//! `GatherND` over a Cartesian grid becomes one `Gather` per axis.
 
 use crate::{
     analysis::{self, counted, known},
     eval,
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// `GatherND` of such points becomes a `Gather` for each dimension. At most two of them pick; the
-/// others take everything and go. `Gather` of all elements of a flat tensor, whose places are `i *
-/// columns + j`, becomes a reshape.
-pub(crate) fn grid_fusions() -> Result<Vec<Fusion>, PatternError> {
-    Ok(vec![Fusion::new("g:GatherND(x, i)", picked)?, Fusion::new("g:Gather(x, i)", in_order)?])
+pub(crate) static GRID: Pass = Pass {
+    name: "grid",
+    level: Level::Fuse,
+    since: 11,
+    description: "Replaces GatherND at all points of a grid by a Gather for each \
+                  dimension, and Gather of all elements in their order by Reshape.",
+    precondition: "All but two of the dimensions are taken whole; the places are those of \
+                  all rows and columns.",
+    lowers: Measure::Operators(&["GatherND", "Gather"]),
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
+/// At most two axes of `GatherND` pick; the others take everything and go. `Gather` of all elements
+/// of a flat tensor, whose places are `i * columns + j`, becomes a reshape.
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![
+        Fusion::new("g:GatherND(x, i)", |cx, found| {
+            picked(cx, found).because("the points are not a grid, or more than two axes pick")
+        })?,
+        Fusion::new("g:Gather(x, i)", |cx, found| in_order(cx, found).ok_or(NoFusion::NoMatch))?,
+    ])
 }
 
 /// The places along one dimension of the data.
@@ -94,6 +113,9 @@ fn coordinate(model: &Model, value: Value, grid: &[Expr]) -> Option<Places> {
     Some(Places { spread: vector(model, spread), at, size: size.clone() })
 }
 
+/// At most this many views are between a value and its vector or size.
+const FAR: usize = 16;
+
 /// The vector that a value is reshaped from, or else the value.
 fn vector(model: &Model, value: Value) -> Value {
     let reshaped = |&value: &Value| {
@@ -101,7 +123,7 @@ fn vector(model: &Model, value: Value) -> Value {
         let forms = matches!(node.op(), "Unsqueeze" | "Reshape" | "Squeeze");
         node.input(0).filter(|_| forms && node.domain.is_empty())
     };
-    let mut sources = std::iter::successors(Some(value), reshaped);
+    let mut sources = std::iter::successors(Some(value), reshaped).take(FAR);
     sources.find(|&source| analysis::rank(model, source) == Some(1)).unwrap_or(value)
 }
 
@@ -162,7 +184,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
         let columns = range(model, inner, rank)?;
         let (row, _) = either(of(outer, "Mul")?)
             .into_iter()
-            .find(|(_, count)| size_of(model, *count).as_ref() == Some(&columns.size))?;
+            .find(|(_, count)| size_of(model, *count, FAR).as_ref() == Some(&columns.size))?;
         Some((range(model, row, rank)?, columns))
     })
 }
@@ -181,7 +203,7 @@ fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
 }
 
 /// A size that a value of one element is.
-fn size_of(model: &Model, value: Value) -> Option<Expr> {
+fn size_of(model: &Model, value: Value, far: usize) -> Option<Expr> {
     if let Some(t) = model[value].constant() {
         return t.to_vec::<i64>().filter(|v| v.len() == 1).map(|v| Expr::int(v[0]));
     }
@@ -206,7 +228,7 @@ fn size_of(model: &Model, value: Value) -> Option<Expr> {
                 _ => None,
             }
         }
-        "Squeeze" | "Unsqueeze" => size_of(model, x),
+        "Squeeze" | "Unsqueeze" => size_of(model, x, far.checked_sub(1)?),
         _ => None,
     }
 }

@@ -9,16 +9,34 @@ use crate::{
     analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
+    measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::Options,
+    pass::{Level, Options, Pass, Phase, Run},
 };
+use indexmap::IndexSet;
 use pt2onnx_ir::{
-    Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value, attrs,
+    Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Use, Value, attrs,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// What layers that are joined have in common.
+pub(crate) static MERGE_LINEARS: Pass = Pass {
+    name: "merge-linears",
+    level: Level::Fuse,
+    since: 0,
+    description: "Replaces several MatMul or Gemm of one tensor by one with the columns of \
+                  all, and Split. Only in models of other producers.",
+    precondition: "The weights are constants that nothing else uses, or are computed from \
+                  such, column by column, as those that are restored from integers. The \
+                  nodes become fewer. Queries, keys and values of a masked attention stay \
+                  apart if they have biases: ONNX Runtime replaces the whole attention.",
+    lowers: Measure::Nodes,
+    phase: Phase::Late,
+    target: None,
+    run: Run::Graph(run),
+};
+
+/// The key of layers that are joined.
 #[derive(PartialEq, Eq, Hash)]
 struct Kind {
     x: Value,
@@ -43,7 +61,7 @@ struct Layer {
     width: usize,
 }
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     if !options.join_weights || graph.opset < SIZES_AS_INPUTS {
         return false;
     }
@@ -170,19 +188,23 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
     let axis = Attributes::from_iter([("axis".into(), (-1).into())]);
     let split = model.add_node(at, "Split", &[Some(result), Some(sizes)], axis, group.len());
     made.push(split);
+    let mut origins: IndexSet<OriginId> = IndexSet::new();
     for (i, layer) in group.iter().enumerate() {
         let part = model[split].outputs()[i];
         typed(model, part, layer.width);
         let last = layer.sum.unwrap_or(layer.node);
-        for &node in &made {
-            model.merge_origins(node, layer.node);
-            model.merge_origins(node, last);
+        for node in [layer.node, last] {
+            let new = model[node].origins.iter().copied();
+            origins.extend(new);
         }
         let old = model[last].outputs()[0];
         crate::rewrite::substitute(model, old, part);
         for node in layer.sum.into_iter().chain([layer.node]) {
             model.erase(node);
         }
+    }
+    for node in made {
+        model[node].origins = origins.iter().copied().collect();
     }
     Some(())
 }

@@ -3,18 +3,36 @@
 use super::broadcast::full_mask;
 use crate::{
     analysis::{known, tensor_type},
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
     masks::bools_of,
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
+    target::Target,
 };
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
+pub(crate) static MULTI_HEAD: Pass = Pass {
+    name: "multi-head",
+    level: Level::Fuse,
+    since: 0,
+    description: "Replaces the formula of attention by com.microsoft.MultiHeadAttention, \
+                  for the target `ort` only.",
+    precondition: "Queries, keys and values are float32 and transposed from `(batch, \
+                  length, heads, size)`. There is no mask, a causal mask, or a boolean \
+                  mask that is the same for all heads.",
+    lowers: Measure::Operators(&["Softmax"]),
+    phase: Phase::Early,
+    target: Some(Target::Ort),
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)`
 /// before they are transposed. For a query without keys it gives NaN, as the formula does; if the
 /// formula gives zeros there, a `Where` is added.
-pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
             "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
@@ -29,56 +47,68 @@ pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
+fn multi_head(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
     let moved = |name, perm: &[i64]| {
-        Some(attrs::Transpose::read(&found.node(cx, name)?).ok()?.perm? == perm)
+        let node = found.node(cx, name)?;
+        Some(attrs::Transpose::read(&node).ok()?.perm? == perm)
     };
-    let swapped = |name| moved(name, &[0, 2, 1, 3]);
-    let last = matches!(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis, -1 | 3);
-    if !(swapped("tr")? && swapped("tq")? && swapped("tv")? && moved("tk", &[0, 2, 3, 1])? && last)
-    {
-        return None;
-    }
-    let operands = [found.value("q")?, found.value("k")?, found.value("v")?];
-    let [q, k, v] = operands.map(|x| sizes(cx, x));
+    let swapped = |name| moved(name, &[0, 2, 1, 3]) == Some(true);
+    let right = swapped("tr") && swapped("tq") && swapped("tv");
+    (right && moved("tk", &[0, 2, 3, 1]) == Some(true))
+        .because("operands are transposed otherwise")?;
+    let softmax = attrs::Softmax::read(&found.get_node(cx, "s")?).ok();
+    let last = softmax.is_some_and(|s| matches!(s.axis, -1 | 3));
+    last.because("the softmax is not over the keys")?;
+    let operands = [found.get("q")?, found.get("k")?, found.get("v")?];
+    let [q, k, v] =
+        operands.map(|x| sizes(cx, x).because("operands are not float32 of known sizes"));
     let (q, k, v) = (q?, k?, v?);
-    let heads = q[2].as_int()?;
-    if [&k, &v].iter().any(|x| x[0] != q[0] || x[2] != q[2]) {
-        return None;
-    }
+    let heads = q[2].as_int().because("the number of heads is not known")?;
+    let fit = [&k, &v].iter().all(|x| x[0] == q[0] && x[2] == q[2]);
+    fit.because("the operands have different batches or heads")?;
     let scale = match found.value("scale") {
-        Some(_) => found.number(cx, "scale")? as f32,
+        Some(_) => found.number(cx, "scale").because("the scale is not a number")? as f32,
         None => 1.0,
     };
     // A scale of 0 means the default scale.
-    if !scale.is_normal() {
-        return None;
-    }
-    // Zeros for hidden rows need the mask that hides them.
+    scale.is_normal().because("the scale is 0 or not finite")?;
     let guarded = found.value("guard").is_some();
-    if guarded && found.value("masked").is_none() {
-        return None;
-    }
+    (!guarded || found.value("masked").is_some()).because(UNHIDDEN)?;
+    attended(cx, found, operands, [&q, &k, &v], heads, scale, guarded)
+}
+
+const UNHIDDEN: &str = "zeros for hidden queries need the mask that hides them";
+
+/// The operator between reshapes.
+fn attended(
+    cx: &Builder,
+    found: &Match,
+    operands: [Value; 3],
+    [q, k, v]: [&Shape; 3],
+    heads: i64,
+    scale: f32,
+    guarded: bool,
+) -> Result<Value, NoFusion> {
     let (mask, factors) = match found.value("kept") {
-        Some(kept) => (Some(bools_of(cx, found.value("bias")?, kept)?), true),
+        Some(kept) => {
+            let bools = bools_of(cx, found.get("bias")?, kept);
+            (Some(bools.because("the mask does not hide the keys whose factor is 0")?), true)
+        }
         None => (found.value("mask"), false),
     };
     let hidden = if factors { f64::from(f32::MIN) / 2.0 } else { f64::NEG_INFINITY };
-    let added = match mask {
-        Some(mask) => Some(four_dimensions(cx, mask, hidden)?),
-        None => None,
-    };
+    let wide = |mask| four_dimensions(cx, mask, hidden).because("the mask has unknown dimensions");
+    let added = mask.map(wide).transpose()?;
     let scores = [&q[0], &q[2], &q[1], &k[1]].map(Expr::clone);
-    let bias = match added {
-        Some(added) => Some(full_mask(cx, added, &scores)?),
-        None => None,
-    };
+    let full = |added| full_mask(cx, added, &scores).because("the mask does not fit the scores");
+    let bias = added.map(full).transpose()?;
     let mut inputs = Vec::with_capacity(6);
     for x in operands {
-        inputs.push(Some(flat(cx, x)?));
+        inputs.push(Some(flat(cx, x).ok_or(NoFusion::NoMatch)?));
     }
     inputs.extend([None, None, bias]);
-    let width = v[2].as_int()?.checked_mul(v[3].as_int()?)?;
+    let depth = v[3].as_int().because("the size of values is not known")?;
+    let width = heads.checked_mul(depth).ok_or(NoFusion::NoMatch)?;
     let ty = Type::tensor(DType::F32, [q[0].clone(), q[1].clone(), Expr::int(width)]);
     let attributes = Attributes::from_iter([
         ("num_heads".into(), Attribute::Int(heads)),
@@ -87,12 +117,12 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     let op = "MultiHeadAttention";
     let mut y = cx.emit_custom("com.microsoft", op, &inputs, attributes, &[Some(ty)])[0];
     if let Some(added) = added.filter(|_| guarded || factors) {
-        let any = sees_any(cx, added)?;
+        let any = sees_any(cx, added).because("the mask is not the same for all heads")?;
         // Factors of 0 keep the NaN of scores and values.
         y = if factors { cx.mul(y, cx.cast(any, DType::F32)) } else { cx.select(any, y, 0.0) };
     }
-    let apart = cx.ints(&[0, 0, heads, v[3].as_int()?]);
-    Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
+    let apart = cx.ints(&[0, 0, heads, depth]);
+    Ok(cx.reshape_op(y, apart, attrs::Reshape::default()))
 }
 
 /// The sizes of a float32 operand, if it has four dimensions and all are known.

@@ -1,4 +1,4 @@
-//! What passes leave as it is, because ONNX Runtime replaces more than they would when it loads the
+//! Nodes that passes leave to ONNX Runtime, whose own fusions replace more of them when it loads the
 //! model.
 //!
 //! Its fusions look for certain nodes: a rewrite that takes one of them saves a node or two, and

@@ -1,16 +1,31 @@
-//! Merges `Pad` into the convolutions and pools after it.
+//! Pad fusion: convolutions and pools take the `Pad` before them in.
 
 use crate::{
     analysis::number_of,
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Node, Use, Value, attrs};
 
+pub(crate) static PAD: Pass = Pass {
+    name: "pad",
+    level: Level::Fuse,
+    since: 7,
+    description: "Merges Pad into the Conv, AveragePool or MaxPool after it.",
+    precondition: "The pads are constants, and the value is the one that the operator \
+                  itself pads with.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a
 /// maximum. For a maximum of elements that are not negative, 0 is the same. All that uses the
 /// result of `Pad` takes it in.
-pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
     for op in WINDOWS {
         // The second finds a `Pad` with several users.
@@ -24,37 +39,52 @@ pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
 /// Operators that pad themselves.
 const WINDOWS: [&str; 3] = ["Conv", "AveragePool", "MaxPool"];
 
-fn padded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
-    let made = found.value("p")?;
+fn padded(cx: &Builder, found: &Match, op: &'static str) -> Result<Value, NoFusion> {
+    let made = found.get("p")?;
     let producer = cx.model().producer(made);
-    producer.filter(|id| cx.model()[*id].is("Pad"))?;
-    let pad = found.node(cx, "p")?;
+    producer.filter(|id| cx.model()[*id].is("Pad")).ok_or(NoFusion::NoMatch)?;
+    let pad = found.get_node(cx, "p")?;
     let users: Vec<Use> = cx.model()[made].uses().collect();
     for user in users {
-        let Use::Input(user, 0) = user else { return None };
+        let Use::Input(user, 0) = user else {
+            return Err(NoFusion::Because("other nodes use the padded value"));
+        };
         let user = cx.model()[user].clone();
         with_pads(cx, user, &pad)?;
     }
-    let window = with_pads(cx, found.node(cx, "w")?, &pad)?;
+    let window = with_pads(cx, found.get_node(cx, "w")?, &pad)?;
     let mut inputs = window.inputs().to_vec();
     inputs[0] = pad.input(0);
-    Some(cx.emit1(op, &inputs, window.attributes))
+    Ok(cx.emit1(op, &inputs, window.attributes))
 }
 
-/// A convolution or pool that pads itself, with the attributes that say so; nothing if it cannot.
-fn with_pads(cx: &Builder, mut window: Node, pad: &Node) -> Option<Node> {
-    let op = WINDOWS.into_iter().find(|op| window.is(op))?;
+/// A convolution or pool that pads itself, with the attributes that say so.
+fn with_pads(cx: &Builder, window: Node, pad: &Node) -> Result<Node, NoFusion> {
+    let op = WINDOWS.into_iter().find(|op| window.is(op));
+    let op = op.because("other nodes use the padded value")?;
     let with = if op == "MaxPool" { f64::NEG_INFINITY } else { 0.0 };
-    let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
     let filled = match pad.input(2) {
-        Some(value) => number_of(&cx.model(), value)?.1,
-        None => 0.0,
+        Some(value) => number_of(&cx.model(), value).map(|(_, number)| number),
+        None => Some(0.0),
     };
-    let x = pad.input(0)?;
-    let fits = filled == with || (op == "MaxPool" && filled == 0.0 && is_nonnegative(cx, x));
-    if attrs::Pad::read(pad).ok()?.mode != "constant" || !fits {
-        return None;
-    }
+    let x = pad.input(0).ok_or(NoFusion::NoMatch)?;
+    let is_same =
+        |filled: f64| filled == with || (op == "MaxPool" && filled == 0.0 && is_nonnegative(cx, x));
+    filled.is_some_and(is_same).because("the operator pads with another value")?;
+    let constant = attrs::Pad::read(pad).is_ok_and(|pad| pad.mode == "constant");
+    constant.because("the padding repeats or reflects elements")?;
+    spatial_pads(cx, window, pad, op, x).because("the operator cannot pad so")
+}
+
+/// The window with the pads of spatial dimensions.
+fn spatial_pads(
+    cx: &Builder,
+    mut window: Node,
+    pad: &Node,
+    op: &'static str,
+    x: Value,
+) -> Option<Node> {
+    let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
     let rank = cx.known_shape(x)?.len();
     let given = constant(1)?;
     let axes = match pad.input(3) {

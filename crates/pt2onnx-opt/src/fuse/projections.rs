@@ -6,12 +6,27 @@ use crate::{
     analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
-    pass::Options,
+    measure::Measure,
+    pass::{Level, Options, Pass, Phase, Run},
     pool,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+
+pub(crate) static PROJECTIONS: Pass = Pass {
+    name: "projections",
+    level: Level::Fuse,
+    since: 0,
+    description: "Replaces MatMul and Add of more than two dimensions whose results are \
+                  only reshaped by Gemm, after one Reshape of the tensor that they share.",
+    precondition: "The tensor is the result of a Transpose or Reshape, as feature maps are \
+                  before attention. The nodes become fewer.",
+    lowers: Measure::Operators(&["MatMul"]),
+    phase: Phase::Late,
+    target: None,
+    run: Run::Graph(run),
+};
 
 /// `Reshape(Add(MatMul(x, weight), bias))`.
 struct Projection {
@@ -24,7 +39,7 @@ struct Projection {
 }
 
 /// `x` must be transposed or reshaped itself ([`is_feature_map`]).
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
     let found = pool::find(&nodes, |id| {

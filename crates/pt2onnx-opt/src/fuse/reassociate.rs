@@ -1,20 +1,38 @@
-//! Merges chains of arithmetic with constants.
+//! Reassociation: chains of arithmetic with constants become one node.
 
 use crate::{
     bounded::is_small,
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions, NoFusion},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
     rounding_sensitivity,
 };
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
+pub(crate) static REASSOCIATE: Pass = Pass {
+    name: "reassociate",
+    level: Level::Fuse,
+    since: 7,
+    description: "Merges two sums, products, Max or Min with constants.",
+    precondition: "Integers, or floats that change in the last digits only: the constants \
+                  of sums have one sign, those of products are both above or both below 1, \
+                  or the value is known to be small. Sums and products that are then \
+                  rounded, compared or made integers stay. No constant of Max or Min is \
+                  NaN.",
+    lowers: Measure::Paths,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// Constants of up to this many bytes are read.
 const READ: usize = 64 << 10;
 
 /// Two sums, products or bounds with constants are one, if nothing but the last digits of a float
 /// can differ, and these do not decide.
-pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
     };
@@ -43,23 +61,27 @@ fn merged(
     how: How,
     op: &'static str,
     joined: &'static str,
-) -> Option<Value> {
-    let [x, c, d] = [found.value("x")?, found.value("c")?, found.value("d")?];
+) -> Result<Value, NoFusion> {
+    let [x, c, d] = [found.get("x")?, found.get("c")?, found.get("d")?];
     if cx.constant_of(x).is_some() {
-        return None;
+        return Err(NoFusion::NoMatch);
     }
     let read = |v: Value| cx.constant_of(v).filter(|t| t.has_data() && t.nbytes() <= READ);
-    let (a, b) = (read(c)?, read(d)?);
+    let (a, b) = read(c).zip(read(d)).because("a constant is large")?;
     let fits = a.shape() == b.shape() || a.numel() == 1 || b.numel() == 1;
+    fits.because("the constants have different sizes")?;
     let exact = a.dtype().is_int() && how != How::Quotient;
-    let decisive =
-        || how != How::Bound && rounding_sensitivity::is_sensitive(&cx.model(), found.output());
-    let small = || is_small(&cx.model(), x);
-    if !fits || !(exact || (harmless(&a, &b, how, small)? && !decisive())) {
-        return None;
+    if !exact {
+        let small = || is_small(&cx.model(), x);
+        let harmless =
+            harmless(&a, &b, how, small).because("the type is not float32 or float64")?;
+        harmless.because("the merged constant may round, overflow or cancel otherwise")?;
+        let decides =
+            how != How::Bound && rounding_sensitivity::is_sensitive(&cx.model(), found.output());
+        (!decides).because("the last digits decide what follows")?;
     }
     let constant = cx.emit1(joined, &[Some(c), Some(d)], Vec::new());
-    Some(cx.emit1(op, &[Some(x), Some(constant)], Vec::new()))
+    Ok(cx.emit1(op, &[Some(x), Some(constant)], Vec::new()))
 }
 
 /// How many times as large the other one of two summands may be.

@@ -1,28 +1,44 @@
-//! Squares of norms of floats: no root is needed. (A norm of integers is rounded before it is
-//! squared.)
+//! `ReduceL2(x)²` becomes `ReduceSumSquare(x)`. A norm of integers stays: it is rounded before it is
+//! squared.
 
-use crate::{analysis::dtype, fusion::Fusion, pattern::PatternError};
+use crate::{
+    analysis::dtype,
+    fusion::{Because, Fusion, Fusions},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
+    pattern::PatternError,
+};
 use pt2onnx_tensor::DType;
+
+pub(crate) static REDUCE_SUM_SQUARE: Pass = Pass {
+    name: "reduce-sum-square",
+    level: Level::Fuse,
+    since: 13,
+    description: "Replaces the square of ReduceL2 by ReduceSumSquare.",
+    precondition: "The norm is of float32, or computed in the type of the square.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
 
 /// The norm may be computed in float64, as that of complex float32 numbers is: its square overflows
 /// where the sum of squares does.
-pub(crate) fn square_fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "{Mul(l:ReduceL2(x), l) | Pow(l:ReduceL2(x), 2) | Mul(c:Cast(l:ReduceL2(w:Cast(x))), c) \
           | Pow(c:Cast(l:ReduceL2(w:Cast(x))), 2)}",
         |cx, found| {
-            let (norm, x) = (found.node(cx, "l")?, found.value("x")?);
+            let (norm, x) = (found.get_node(cx, "l")?, found.get("x")?);
             let of = |v| dtype(&cx.model(), v);
             let sound = match found.value("c") {
                 Some(narrow) => [x, narrow].map(of) == [Some(DType::F32); 2],
                 None => of(x).is_some_and(DType::is_float),
             };
-            if !sound {
-                return None;
-            }
+            sound.because("the norm is of integers, or cast to another type than its operand's")?;
             let inputs: Vec<_> =
                 std::iter::once(Some(x)).chain(norm.inputs().iter().skip(1).copied()).collect();
-            Some(cx.emit1("ReduceSumSquare", &inputs, norm.attributes))
+            Ok(cx.emit1("ReduceSumSquare", &inputs, norm.attributes))
         },
     )?])
 }

@@ -1,48 +1,65 @@
-//! The formula of rotary position embeddings, which rotates the two halves of the last dimension.
+//! Rotary embedding fusion: the formula that rotates the two halves of the last dimension becomes
+//! `RotaryEmbedding`.
 
 use super::broadcast::expanded;
 use crate::{
     analysis::{known, number_of},
-    fusion::Fusion,
+    fusion::{Because, Fusion, Fusions},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
+pub(crate) static ROTARY: Pass = Pass {
+    name: "rotary",
+    level: Level::Fuse,
+    since: 23,
+    description: "Replaces the formula of rotary position embeddings by RotaryEmbedding \
+                  (opset 23).",
+    precondition: "The formula rotates the two halves of the last dimension. Both halves \
+                  and all heads have the same cosines and sines.",
+    lowers: Measure::Operators(&["Neg"]),
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
 /// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for
 /// both halves and all heads.
-pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
-    Ok(vec![Fusion::new(
-        "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
-        |cx, found| {
-            let x = found.value("x")?;
-            let shape = cx.known_shape(x).filter(|s| s.iter().all(known))?;
-            let [batch, _, length, width] = &shape[..] else {
-                return None;
-            };
-            let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
-            let last = |axis: i64| axis == -1 || axis == 3;
-            let part = |name| part(cx, found, name).filter(|p| last(p.2));
-            let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
-            let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 / 2 >= half;
-            let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
-            if !parts || !whole || !found.keeps_shape(cx, x) {
-                return None;
-            }
-            let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
-            let sizes = [batch.clone(), length.clone(), Expr::int(half)];
-            let angles = |name| {
-                let given = found.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
-                let dims = cx.known_shape(given)?;
-                let fits =
-                    dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
-                Some(expanded(cx, halved(cx, given, half).filter(|_| fits)?, &sizes))
-            };
-            let options = attrs::RotaryEmbedding::default();
-            Some(cx.rotary_embedding(x, angles("cos")?, angles("sin")?, None, options))
-        },
-    )?])
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
+    let formula = "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))";
+    Ok(vec![Fusion::new(formula, |cx, found| {
+        let x = found.get("x")?;
+        let shape = cx.known_shape(x).filter(|s| s.len() == 4 && s.iter().all(known));
+        let shape = shape.because("the operand has no four known sizes")?;
+        let half = rotated(cx, found, &shape[3]).because("it does not rotate two halves")?;
+        found.keeps_shape(cx, x).because("the angles broadcast the operand")?;
+        let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
+        let sizes = [shape[0].clone(), shape[2].clone(), Expr::int(half)];
+        let angles = |name| {
+            let given = found.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
+            let dims = cx.known_shape(given)?;
+            let fits = dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
+            Some(expanded(cx, halved(cx, given, half).filter(|_| fits)?, &sizes))
+        };
+        let unlike = "cosines and sines are not the same for both halves and all heads";
+        let (cos, sin) = (angles("cos").because(unlike)?, angles("sin").because(unlike)?);
+        Ok(cx.rotary_embedding(x, cos, sin, None, attrs::RotaryEmbedding::default()))
+    })?])
+}
+
+/// Half of the width of the last dimension, if the formula rotates the two halves of it.
+fn rotated(cx: &Builder, found: &Match, width: &Expr) -> Option<i64> {
+    let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
+    let last = |axis: i64| axis == -1 || axis == 3;
+    let part = |name| part(cx, found, name).filter(|p| last(p.2));
+    let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
+    let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 / 2 >= half;
+    let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
+    (parts && whole).then_some(half)
 }
 
 /// Start, end and axis of a slice with one axis and step 1.
@@ -56,6 +73,9 @@ fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
     let single = node.input(4).is_none() || only(4) == Some(1);
     single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
 }
+
+/// At most this many nodes are between angles and the halves that they are joined of.
+const FAR: usize = 16;
 
 /// The first half of the last dimension without the dimension of heads, if the second half is the
 /// same.
@@ -72,7 +92,7 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let axes = cx.model()[unsqueezed.input(1)?].constant()?.to_vec::<i64>()?;
     let (mut value, mut steps) = (unsqueezed.input(0)?, Vec::new());
     let source = loop {
-        let step = node(value)?;
+        let step = node(value).filter(|_| steps.len() < FAR)?;
         let first = step.input(0)?;
         let op = match step.op() {
             "Concat" => {

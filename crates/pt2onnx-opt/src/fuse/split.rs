@@ -4,13 +4,26 @@ use crate::{
     analysis, cse, eval,
     graph::{Changed, GraphMut},
     grouped::grouped,
+    measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::Options,
+    pass::{Level, Options, Pass, Phase, Run},
     pool,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+
+pub(crate) static SPLIT: Pass = Pass {
+    name: "split",
+    level: Level::Fuse,
+    since: 0,
+    description: "Replaces slices of one tensor along one dimension by Split.",
+    precondition: "The size of the dimension is known, and the slices do not overlap.",
+    lowers: Measure::Nodes,
+    phase: Phase::Last,
+    target: None,
+    run: Run::Graph(run),
+};
 
 /// A slice with constant bounds along one dimension.
 struct Part {
@@ -19,7 +32,7 @@ struct Part {
     to: i64,
 }
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     if graph.opset < SIZES_AS_INPUTS {
         return false;
     }

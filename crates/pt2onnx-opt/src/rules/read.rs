@@ -1,7 +1,7 @@
 //! Reading rules: which functions belong together, and what is wrong with them.
 
 use super::rule::{PATTERN, REPLACEMENT, Rule, Rules};
-use crate::legalise::means_the_same;
+use crate::{legalise::means_the_same, pattern::Pattern};
 use pt2onnx_ir::{Attribute, Def, Function, Model, ParseError, schema::CANONICAL_OPSET};
 use std::sync::Arc;
 
@@ -35,26 +35,32 @@ pub(super) fn rules(text: &str) -> Result<Rules, ParseError> {
                 function.domain
             ));
         };
-        if function.domain == PATTERN {
-            let rule = Rule {
-                library: Arc::clone(&library),
-                pattern: function.clone(),
-                replacement: partner.clone(),
-            };
-            let at = library.functions.iter().position(|f| f.domain == other && f.name == *name);
-            if let Some(what) = mismatch(&rule) {
-                let place = at.and_then(|i| places.get(i)).copied().unwrap_or(place);
-                return Err(error(text, place, what));
-            }
-            rules.push(rule);
+        if function.domain != PATTERN {
+            continue;
         }
+        if let Some(what) = mismatch(&library, function, partner) {
+            let at = library.functions.iter().position(|f| f.domain == other && f.name == *name);
+            let place = at.and_then(|i| places.get(i)).copied().unwrap_or(place);
+            return Err(error(text, place, what));
+        }
+        rules.extend(Pattern::of_function(&library, function.body).map(|pattern| Rule {
+            pattern,
+            library: Arc::clone(&library),
+            replacement: partner.clone(),
+        }));
     }
     Ok(Rules { rules })
 }
 
-/// Why a function can be no part of a rule.
+/// Patterns are searched depth first, so that they have a limit.
+const MAX_NODES: usize = 256;
+
+/// Why a function cannot be a part of a rule.
 fn unfit(library: &Model, function: &Function) -> Option<String> {
     let name = &function.name;
+    if library.nodes(function.body).count() > MAX_NODES {
+        return Some(format!("`{name}` has more than {MAX_NODES} nodes"));
+    }
     let body = &library[function.body];
     let written = function.imports.get("").copied().unwrap_or(CANONICAL_OPSET);
     for node in library.nodes(function.body) {
@@ -78,30 +84,30 @@ fn unfit(library: &Model, function: &Function) -> Option<String> {
 }
 
 /// Why a replacement does not fit its pattern.
-fn mismatch(rule: &Rule) -> Option<String> {
-    let name = &rule.pattern.name;
+fn mismatch(library: &Model, pattern: &Function, replacement: &Function) -> Option<String> {
+    let name = &pattern.name;
     let names = |f: &Function| -> Vec<String> {
-        let inputs = rule.library[f.body].inputs().iter();
-        inputs.map(|v| rule.library[*v].name.as_deref().unwrap_or_default().to_owned()).collect()
+        let inputs = library[f.body].inputs().iter();
+        inputs.map(|v| library[*v].name.as_deref().unwrap_or_default().to_owned()).collect()
     };
-    let known = names(&rule.pattern);
-    if let Some(unknown) = names(&rule.replacement).iter().find(|n| !known.contains(n)) {
+    let known = names(pattern);
+    if let Some(unknown) = names(replacement).iter().find(|n| !known.contains(n)) {
         return Some(format!(
             "the replacement `{name}` has an input `{unknown}`, but the inputs of its pattern are: {}",
             known.join(", ")
         ));
     }
     let mut referred = Vec::new();
-    for node in rule.library.nodes(rule.pattern.body) {
-        referred.extend(rule.library[node].attributes.iter().filter_map(|(_, a)| match a {
+    for node in library.nodes(pattern.body) {
+        referred.extend(library[node].attributes.iter().filter_map(|(_, a)| match a {
             Attribute::Reference { name, .. } => Some(name.as_str()),
             _ => None,
         }));
     }
-    let own = rule.replacement.defaults.iter().map(|(name, _)| &**name);
+    let own = replacement.defaults.iter().map(|(name, _)| &**name);
     let bound: Vec<&str> = own.chain(referred).collect();
-    let needed = rule.library.nodes(rule.replacement.body);
-    let needed = needed.flat_map(|n| rule.library[n].attributes.iter());
+    let needed = library.nodes(replacement.body);
+    let needed = needed.flat_map(|n| library[n].attributes.iter());
     needed.filter_map(|(_, a)| match a {
         Attribute::Reference { name, .. } => Some(name),
         _ => None,

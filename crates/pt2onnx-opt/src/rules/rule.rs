@@ -1,5 +1,6 @@
 //! Rules: a pattern and its replacement each.
 
+use crate::pattern::Pattern;
 use pt2onnx_ir::{Function, Model};
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ pub(super) const REPLACEMENT: &str = "replacement";
 /// Rewriting rules, in ONNX's textual syntax: for each rule a function of the domain `pattern`, and
 /// one of the same name of the domain `replacement`, with the same inputs and one output.
 ///
-/// What the pattern finds is replaced by the body of the replacement. The inputs of the pattern
-/// stand for any values, an attribute `@name` for any value of that attribute. What a pattern does
-/// not say of a node's attributes must have its default value.
+/// The body of the replacement replaces the nodes that the pattern finds. The inputs of the pattern
+/// stand for any values, an attribute `@name` for any value of that attribute. Attributes that a
+/// pattern does not give must have their default values.
 ///
 /// ```
 /// use pt2onnx_ir::Model;
@@ -39,18 +40,24 @@ pub struct Rules {
     pub(super) rules: Vec<Rule>,
 }
 
-/// A pattern and its replacement, both in one library.
+/// A pattern and the function that replaces it.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
+    pub pattern: Pattern,
     pub library: Arc<Model>,
-    pub pattern: Function,
     pub replacement: Function,
+}
+
+impl Rule {
+    pub fn name(&self) -> &str {
+        &self.replacement.name
+    }
 }
 
 impl Rules {
     /// The names of the rules, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().map(|rule| rule.pattern.name.as_str())
+        self.rules.iter().map(Rule::name)
     }
 
     /// Adds other rules after these.

@@ -31,7 +31,7 @@ struct Walk<'a> {
 /// 0, and one other unknown size becomes -1; in that of an `Expand`, they become 1; the end of a
 /// `Slice` becomes the largest number. Other vectors of sizes are read from the first tensor that
 /// has them, and once.
-pub(crate) fn spell_out(graph: &mut GraphMut<'_>, computed: &Computed, opset: u32) -> Changed {
+pub(crate) fn materialize(graph: &mut GraphMut<'_>, computed: &Computed, opset: u32) -> Changed {
     let mut walk = Walk {
         computed,
         sources: Sources::default(),

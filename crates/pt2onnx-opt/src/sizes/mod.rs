@@ -10,7 +10,7 @@ use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashMap;
 
 pub(crate) use contents::contents;
-pub(crate) use materialize_sizes::spell_out;
+pub(crate) use materialize_sizes::materialize;
 
 /// The elements of vectors and scalars of integers and bools that nodes compute.
 pub(crate) type Computed = FxHashMap<Value, Vec<Expr>>;

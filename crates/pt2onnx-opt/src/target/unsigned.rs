@@ -4,7 +4,7 @@
 //! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and
 //! the zero point move by 128, so that values stay what they are.
 
-use crate::{analysis::shape, eval::evaluate, rewrite::replacement};
+use crate::{analysis::shape, eval::evaluate, folded_constants::FoldedConstants};
 use pt2onnx_ir::{Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -34,6 +34,7 @@ const MIDDLE: u8 = 128;
 /// Gives products weights of uint8, where all uses of a weight are such products.
 pub(super) fn run(model: &mut Model) {
     let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
+    let constants = FoldedConstants::default();
     for id in model.nodes_in(&[Model::MAIN]) {
         let Some((weight, zero)) = operands(model, id) else {
             continue;
@@ -50,7 +51,7 @@ pub(super) fn run(model: &mut Model) {
             continue;
         };
         let mut moved_of = |model: &mut Model, (of, tensor): (Option<Value>, Tensor)| match of {
-            Some(old) => *moved.entry(old).or_insert_with(|| replacement(model, tensor, of)),
+            Some(old) => *moved.entry(old).or_insert_with(|| constants.add(model, tensor, of)),
             None => model.add_constant(tensor),
         };
         let (codes, zeros) = (moved_of(model, codes), moved_of(model, zeros));

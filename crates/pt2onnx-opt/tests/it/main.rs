@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod cases;
+mod endless;
 mod eval;
 mod origins;
 mod outline;
@@ -14,7 +15,8 @@ mod types;
 use cases::run;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{
-    GraphMut, Options, Target, convert, fit, legalise, legalise_for, optimize, optimize_imported,
+    GraphMut, Options, Pass, Passes, Target, convert, fit, legalise, legalise_for, optimize,
+    optimize_imported,
 };
 
 /// The graph, without the header.
@@ -30,9 +32,28 @@ fn valid(model: &Model) {
 fn with_pass(name: &str, text: &str, options: &Options) -> String {
     let mut model = parse::model(text);
     valid(&model);
-    options.passes.get(name).unwrap().run(&mut GraphMut::main(&mut model), options);
+    let pass = options.passes.get(name).unwrap();
+    measured(pass, &model, options);
+    pass.run(&mut GraphMut::main(&mut model), options);
     valid(&model);
     graph(&model)
+}
+
+/// If a pass says that it changes a model, its measure must fall.
+fn measured(pass: &Pass, model: &Model, options: &Options) {
+    let clean = |model: &mut Model| {
+        let passes = Passes::standard();
+        let dead = passes.get("dead").ok().filter(|dead| dead.name != pass.name);
+        dead.map(|dead| dead.run(&mut GraphMut::main(model), options));
+    };
+    let mut model = model.clone();
+    clean(&mut model);
+    let old = model.clone();
+    if pass.run(&mut GraphMut::main(&mut model), options) {
+        clean(&mut model);
+        let [before, after] = [&old, &model].map(|m| pass.lowers.of(m, Model::MAIN).unwrap());
+        assert!(after < before, "{}: {before:?} {after:?}\n{old}\n{model}", pass.name);
+    }
 }
 
 #[test]
@@ -82,14 +103,14 @@ fn cse() {
             share_weights: argument == "share weights",
             ..Options::default()
         };
-        with_pass(if options.share_weights { "layers" } else { "cse" }, text, &options)
+        with_pass(if options.share_weights { "cse-layers" } else { "cse" }, text, &options)
     });
 }
 
 #[test]
 fn control() {
     run("control", include_str!("cases/control.txt"), |text, _| {
-        with_pass("control", text, &Options::default())
+        with_pass("fold-control-flow", text, &Options::default())
     });
 }
 

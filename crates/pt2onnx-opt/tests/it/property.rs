@@ -1,11 +1,12 @@
 //! Random graphs compute the same after the passes as before, interpreted node by node with the
 //! evaluator.
 
+use crate::measured;
 use proptest::{prelude::*, test_runner::RngSeed};
 use pt2onnx_ir::{
     Builder, Def, InsertPoint, Model, Output, TensorType, Type, Value, schema, verify,
 };
-use pt2onnx_opt::{Options, eval::evaluate, optimize};
+use pt2onnx_opt::{Options, Passes, eval::evaluate, optimize};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Tensor};
 use std::collections::{HashMap, HashSet};
@@ -148,6 +149,9 @@ proptest! {
         let Some(before) = interpret(&model) else { return Ok(()) };
         prop_assert!(verify(&model).is_ok());
         let text = model.to_string();
+        for pass in Passes::standard().iter() {
+            measured(pass, &model, &Options::default());
+        }
         optimize(&mut model, &Options::default());
         model.finish_outputs(Model::MAIN);
         let inputs = model.output_values().filter(|v| matches!(model[*v].def(), Def::Input(..)));

@@ -170,11 +170,9 @@ impl Options {
     /// The standard passes without those to leave out.
     fn standard_passes(&self) -> Result<Passes, OptionError> {
         let standard = Passes::standard();
-        for name in &self.skip_pass {
-            standard.get(name).map_err(OptionError::Pass)?;
-        }
-        let skipped = |name: &str| self.skip_pass.iter().any(|skip| skip == name);
-        Ok(standard.into_iter().filter(|pass| !skipped(pass.name)).collect())
+        let skipped = self.skip_pass.iter().map(|name| Ok(standard.get(name)?.name));
+        let skipped: Vec<&str> = skipped.collect::<Result<_, _>>().map_err(OptionError::Pass)?;
+        Ok(standard.filtered(|pass| !skipped.contains(&pass.name)))
     }
 
     /// Options of the optimiser, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize). Reads

@@ -15,7 +15,7 @@ use crate::{
 };
 use indexmap::IndexMap;
 use pt2onnx_ir::Model;
-use pt2onnx_opt::{Journal, Target};
+use pt2onnx_opt::{PassStats, Target};
 use pt2onnx_report::{Warning, WarningKind, stage};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
@@ -38,8 +38,8 @@ impl OnnxProgram {
     /// model for another opset if one is given, makes weights constants that are inputs as well
     /// ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises,
     /// compresses, and fits it to the target. The options of saving and those of an export are not
-    /// used, nor is [`Options::opset`], which `opset` replaces. `journal` takes notes of what
-    /// passes do.
+    /// used, nor is [`Options::opset`], which `opset` replaces. `stats` records what passes
+    /// do.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -60,13 +60,13 @@ impl OnnxProgram {
         &mut self,
         options: &Options,
         opset: Option<u32>,
-        journal: Option<Journal>,
+        stats: Option<PassStats>,
     ) -> Result<(), Error> {
         if !options.calibration_data.is_empty() {
             self.verified()?;
         }
         let model = self.model.clone();
-        self.run_stages(model, options, opset, journal)
+        self.run_stages(model, options, opset, stats)
     }
 
     /// Does the same as [`rewrite`](Self::rewrite) without a copy of the graph: an error drops the
@@ -78,10 +78,10 @@ impl OnnxProgram {
         mut self,
         options: &Options,
         opset: Option<u32>,
-        journal: Option<Journal>,
+        stats: Option<PassStats>,
     ) -> Result<Self, Error> {
         let model = std::mem::replace(&mut self.model, Model::new(0));
-        self.run_stages(model, options, opset, journal)?;
+        self.run_stages(model, options, opset, stats)?;
         Ok(self)
     }
 
@@ -91,13 +91,13 @@ impl OnnxProgram {
         model: Model,
         options: &Options,
         opset: Option<u32>,
-        journal: Option<Journal>,
+        stats: Option<PassStats>,
     ) -> Result<(), Error> {
         options.check_rewrite()?;
         if let Some(opset) = opset {
             options.target.reads(opset).map_err(OptionError::Target)?;
         }
-        let passes = pt2onnx_opt::Options { journal, ..options.passes()? };
+        let passes = pt2onnx_opt::Options { stats, ..options.passes()? };
         let pipeline = Pipeline::Optimise;
         let mut cx = StageCx::new(pipeline, options, passes, &mut self.report, model);
         cx.source = self.source.as_ref().map(Cow::Borrowed);
@@ -135,16 +135,17 @@ impl OnnxProgram {
     /// of opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
-        stage("optimise", || {
+        let endless = stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
-            if self.imported {
-                pt2onnx_opt::optimize_imported(&mut self.model, &options)
-            } else {
-                pt2onnx_opt::optimize(&mut self.model, &options)
-            }
+            let optimize =
+                if self.imported { pt2onnx_opt::optimize_imported } else { pt2onnx_opt::optimize };
+            let endless = optimize(&mut self.model, &options);
             self.model.assign_names();
+            endless
         });
+        let texts = endless.iter().map(ToString::to_string);
+        self.report.warnings.extend(Warning::all(WarningKind::Unoptimised, texts));
     }
 
     /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed

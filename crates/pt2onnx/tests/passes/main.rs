@@ -124,7 +124,7 @@ fn what_the_passes_leave_gives_the_same() {
             prop_assert_eq!(actual.len(), RUNS.len());
             Ok(())
         };
-        for pass in &Passes::standard() {
+        for pass in Passes::standard().iter() {
             let mut after = before.clone();
             if pass.run(&mut GraphMut::main(&mut after), &options(Level::Fuse)) {
                 seen.borrow_mut().insert(pass.name);

@@ -1,0 +1,40 @@
+//! RMS normalization fusion: the formula becomes `RMSNormalization`.
+
+use super::normalization::{fits, normalised};
+use crate::{
+    fusion::{Fusion, Fusions},
+    measure::Measure,
+    pass::{Level, Pass, Phase, Run},
+    pattern::PatternError,
+};
+use pt2onnx_ir::attrs;
+
+pub(crate) static RMS_NORM: Pass = Pass {
+    name: "rms-norm",
+    level: Level::Fuse,
+    since: 23,
+    description: "Replaces the formula of RMS normalization by RMSNormalization (opset \
+                  23).",
+    precondition: "As for layer-norm.",
+    lowers: Measure::Nodes,
+    phase: Phase::Early,
+    target: None,
+    run: Run::Fusions(Fusions::new(fusions)),
+};
+
+/// `x / sqrt(mean(x²) + epsilon) * scale` in float32, also with a cast before the scale.
+fn fusions() -> Result<Vec<Fusion>, PatternError> {
+    Ok(vec![Fusion::new(
+        "Mul({n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon)))) \
+                  | n:Div(x, Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))) \
+                  | c:Cast(n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))))) \
+                  | c:Cast(n:Div(x, Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))))}, scale)",
+        |cx, found| {
+            let (x, axis, epsilon) = normalised(cx, found)?;
+            let scale = found.get("scale")?;
+            fits(cx, scale, x, axis)?;
+            let options = attrs::RMSNormalization { axis, epsilon, ..Default::default() };
+            Ok(cx.rms_normalization(x, scale, options))
+        },
+    )?])
+}

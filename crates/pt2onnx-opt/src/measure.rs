@@ -1,0 +1,102 @@
+//! Measures that passes lower, so that running them ends.
+
+use pt2onnx_ir::{Def, Model, NodeId, RegionId, Value};
+use rustc_hash::FxHashMap;
+
+/// A number of a graph without dead nodes that falls whenever a pass changes it, so that no pass
+/// changes a graph forever. Tests check each of the standard passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Measure {
+    /// Nodes that depend on inputs, then all nodes, then constants.
+    Nodes,
+    /// Nodes that depend on inputs, then the lengths of the paths to them, then inputs of nodes.
+    Paths,
+    /// Nodes, each of a body as many as it runs more often than the node around it, then uses of
+    /// what bodies and their nodes pass on.
+    Runs,
+    /// Nodes of these operators, in order, then inputs of nodes.
+    Operators(&'static [&'static str]),
+    /// Nothing is known: a pass of a user.
+    Unknown,
+}
+
+/// A node of a body counts as much as this many nodes outside.
+const RUNS: u64 = 16;
+
+impl Measure {
+    /// The measure of a graph as numbers, the first of which counts most. `None` if it is not
+    /// known.
+    pub fn of(self, model: &Model, region: RegionId) -> Option<Vec<u64>> {
+        let nodes = model.nodes_in(&[region]);
+        let count = |some: usize| some as u64;
+        Some(match self {
+            Self::Nodes => {
+                let constants = model.values().filter(|(_, d)| d.constant().is_some());
+                let used = constants.filter(|(_, d)| d.uses().len() > 0).count();
+                vec![count(depths(model, &nodes).0), count(nodes.len()), count(used)]
+            }
+            Self::Paths => {
+                let (varying, lengths) = depths(model, &nodes);
+                vec![count(varying), lengths, inputs(model, &nodes), count(nodes.len())]
+            }
+            Self::Runs => vec![runs(model, region), passed_on(model, &nodes)],
+            Self::Operators(ops) => {
+                let of = |op: &&str| count(nodes.iter().filter(|&&n| model[n].op() == *op).count());
+                ops.iter().map(of).chain([inputs(model, &nodes)]).collect()
+            }
+            Self::Unknown => return None,
+        })
+    }
+}
+
+/// How many nodes depend on inputs, and the sum of the lengths of the longest paths to the inputs of
+/// nodes.
+fn depths(model: &Model, nodes: &[NodeId]) -> (usize, u64) {
+    let mut depths: FxHashMap<Value, (u64, bool)> = FxHashMap::default();
+    let (mut varying, mut lengths) = (0, 0);
+    for &node in nodes {
+        // Bodies may use values of their own.
+        let (mut longest, mut varies) = (0, model[node].regions().next().is_some());
+        for value in model[node].inputs().iter().flatten() {
+            let (depth, vary) = match model[*value].def() {
+                Def::Constant(_) => (0, false),
+                Def::Input(..) => (1, true),
+                Def::Node(..) => depths.get(value).copied().unwrap_or_default(),
+            };
+            lengths += depth;
+            longest = longest.max(depth);
+            varies |= vary;
+        }
+        varying += usize::from(varies);
+        depths.extend(model[node].outputs().iter().map(|&v| (v, (longest + 1, varies))));
+    }
+    (varying, lengths)
+}
+
+fn inputs(model: &Model, nodes: &[NodeId]) -> u64 {
+    nodes.iter().map(|&n| model[n].inputs().len() as u64).sum()
+}
+
+/// All nodes, weighted by how deep their region is.
+fn runs(model: &Model, region: RegionId) -> u64 {
+    let (mut sum, mut open) = (0u64, vec![(region, 1u64)]);
+    while let Some((region, weight)) = open.pop() {
+        for node in model.nodes(region) {
+            sum = sum.saturating_add(weight);
+            open.extend(model[node].regions().map(|r| (r, weight.saturating_mul(RUNS))));
+        }
+    }
+    sum
+}
+
+/// The uses of the outputs of nodes with bodies, and of the inputs of bodies.
+fn passed_on(model: &Model, nodes: &[NodeId]) -> u64 {
+    let uses = |v: &Value| model[*v].uses().len() as u64;
+    let with_bodies = nodes.iter().filter(|&&n| model[n].regions().next().is_some());
+    let passed = with_bodies.map(|&n| {
+        let inner = model[n].regions().flat_map(|r| model[r].inputs());
+        model[n].outputs().iter().chain(inner).map(uses).sum::<u64>()
+    });
+    passed.sum()
+}
