@@ -171,6 +171,8 @@ pub(crate) enum Run {
     Graph(fn(&mut GraphMut<'_>, &Options) -> Changed),
     /// By fusions.
     Fusions(Fusions),
+    /// By fusions, and then by a function.
+    FusionsThen(Fusions, fn(&mut GraphMut<'_>, &Options) -> Changed),
     /// By a function of the user.
     Own(Arc<Own>),
 }
@@ -247,9 +249,9 @@ impl Pass {
         match &self.run {
             Run::Graph(run) => run(graph, options),
             Run::Own(run) => run(graph, options),
-            Run::Fusions(fusions) => {
-                let fusions = fusions.read().unwrap_or_default();
-                fusion::run(graph, options.opset.min(graph.opset), fusions, applied)
+            Run::Fusions(fusions) => fuse_with(graph, options, fusions, applied),
+            Run::FusionsThen(fusions, then) => {
+                fuse_with(graph, options, fusions, applied) | then(graph, options)
             }
         }
     }
@@ -263,7 +265,7 @@ impl Pass {
     /// Its fusions, if it has some.
     pub(crate) fn fusions(&self) -> Option<&Fusions> {
         match &self.run {
-            Run::Fusions(fusions) => Some(fusions),
+            Run::Fusions(fusions) | Run::FusionsThen(fusions, _) => Some(fusions),
             Run::Graph(_) | Run::Own(_) => None,
         }
     }
@@ -378,6 +380,16 @@ pub struct UnknownPass {
     pub name: String,
     /// The names that there are.
     pub known: Vec<&'static str>,
+}
+
+fn fuse_with(
+    graph: &mut GraphMut<'_>,
+    options: &Options,
+    fusions: &Fusions,
+    applied: &mut BTreeSet<Name>,
+) -> Changed {
+    let fusions = fusions.read().unwrap_or_default();
+    fusion::run(graph, options.opset.min(graph.opset), fusions, applied)
 }
 
 /// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the

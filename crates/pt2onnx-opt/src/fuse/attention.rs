@@ -1,7 +1,7 @@
 //! Fuses formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the
 //! product with the values.
 
-use super::broadcast::full_mask;
+use super::{attention_cache, broadcast::full_mask};
 use crate::{
     analysis::{known, tensor_type},
     fusion::{Because, Fusion, Fusions, NoFusion},
@@ -22,10 +22,10 @@ pub(crate) static ATTENTION: Pass = Pass {
                   mask, causal mask and shared heads.",
     precondition: "Sizes are known to match. A mask that may hide all keys of a query hides \
                   them by -inf, and the formula gives zeros for that query.",
-    lowers: Measure::Operators(&["Softmax", "Mul", "Expand"]),
+    lowers: Measure::Operators(&["Softmax", "Mul", "Expand", "Concat"]),
     phase: Phase::Early,
     target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::FusionsThen(Fusions::new(fusions), attention_cache::run),
 };
 
 /// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the

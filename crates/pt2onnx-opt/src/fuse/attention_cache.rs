@@ -3,29 +3,14 @@
 use crate::{
     analysis::{known, tensor_type},
     graph::{Changed, GraphMut},
-    measure::Measure,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::Options,
     rewrite,
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
-pub(crate) static ATTENTION_CACHE: Pass = Pass {
-    name: "attention-cache",
-    level: Level::Fuse,
-    since: 23,
-    description: "Lets Attention append new keys and values to a cache, in place of Concat \
-                  (opset 23).",
-    precondition: "The joined keys and values are outputs of the graph, and nothing else \
-                  uses them.",
-    lowers: Measure::Operators(&["Concat"]),
-    phase: Phase::Early,
-    target: None,
-    run: Run::Graph(run),
-};
-
 /// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of
 /// `Attention`, if they are outputs of the graph and nothing else uses them.
-fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     for id in graph.nodes() {
         let model = &mut *graph.model;

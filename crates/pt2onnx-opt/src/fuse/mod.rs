@@ -1,7 +1,7 @@
 //! Fusions, and passes that restructure layers: each file has the static of its pass.
 
 pub(crate) mod attention;
-pub(crate) mod attention_cache;
+mod attention_cache;
 pub(crate) mod batch_norm;
 mod broadcast;
 pub(crate) mod clip;

@@ -149,8 +149,7 @@ pub(super) fn optimise(cx: &mut StageCx) -> Result<(), Error> {
     } else {
         passes.replace_weights &= cx.options.weights != Weights::Link;
     }
-    let optimize =
-        if cx.imported { pt2onnx_opt::optimize_imported } else { pt2onnx_opt::optimize };
+    let optimize = if cx.imported { pt2onnx_opt::optimize_imported } else { pt2onnx_opt::optimize };
     for endless in optimize(&mut cx.model, &passes) {
         cx.warnings.push(Warning::new(WarningKind::Unoptimised, endless.to_string()));
     }
