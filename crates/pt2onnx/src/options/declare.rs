@@ -265,11 +265,9 @@ macro_rules! declare_options {
         $crate::declare_options!(@entry $options $field ($inner));
     };
     (@entry $options:ident $field:ident ($value:ty)) => {
-        #[doc = concat!("Sets an entry of [`", stringify!($options), "::", stringify!($field), "`].")]
+        #[doc = concat!("Adds to [`", stringify!($options), "::", stringify!($field), "`].")]
         pub fn $field(mut self, key: impl Into<String>, value: $value) -> Self {
-            let key = key.into();
-            self.options.$field.retain(|(known, _)| *known != key);
-            self.options.$field.push((key, value.into()));
+            self.options.$field.push((key.into(), value.into()));
             self
         }
     };

@@ -284,6 +284,7 @@ declare_options! {
         pub node_docs: bool;
         /// Add an entry to the model's `metadata_props`.
         #[alias = "meta"]
+        #[no_setter]
         pub metadata_prop: Pairs<String> via value::assignments, value_name = "KEY=VALUE";
         /// A description of the model: its `doc_string`.
         #[alias = "doc-string"]
