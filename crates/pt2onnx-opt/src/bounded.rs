@@ -3,9 +3,13 @@
 use crate::analysis;
 use pt2onnx_ir::{Model, Node, Traits, Value};
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
 
 /// Values are followed through this many nodes.
 const FAR: usize = 8;
+
+/// The most answers of one question: paths through wide nodes are many.
+const MAX_ANSWERS: usize = 1000;
 
 /// Constants up to this size make no product infinite.
 const USUAL: f64 = 1e9;
@@ -13,31 +17,51 @@ const USUAL: f64 = 1e9;
 /// Whether all elements of a float value are NaN or far from where float32 overflows, whatever the
 /// model's inputs are.
 pub(crate) fn is_small(model: &Model, value: Value) -> bool {
-    small(model, value, FAR)
+    Question { model, answers: FxHashMap::default() }.small(value, FAR)
 }
 
-fn small(model: &Model, value: Value, far: usize) -> bool {
-    let Some(node) = made_by(model, value) else {
-        return usual(model, Some(value));
-    };
-    let of = |i: usize| node.input(i).is_some_and(|v| far > 0 && small(model, v, far - 1));
-    match node.op() {
-        _ if node.traits().contains(Traits::BOUNDED) => true,
-        _ if node.traits().intersects(Traits::DATA_MOVEMENT | Traits::SHRINKING) => of(0),
-        "Cast" => {
-            let from = node.input(0).and_then(|v| analysis::dtype(model, v));
-            from.is_some_and(|t| t.is_int() || t == DType::Bool)
+/// The answers so far, by value and the number of nodes that may still be followed.
+struct Question<'m> {
+    model: &'m Model,
+    answers: FxHashMap<(Value, usize), bool>,
+}
+
+impl Question<'_> {
+    fn small(&mut self, value: Value, far: usize) -> bool {
+        if let Some(&small) = self.answers.get(&(value, far)) {
+            return small;
         }
-        "Clip" => usual(model, node.input(1)) && usual(model, node.input(2)),
-        "Concat" | "Max" | "Min" => (0..node.inputs().len()).all(of),
-        "LayerNormalization" if node.outputs()[0] != value => false,
-        "LayerNormalization" => usual(model, node.input(1)) && usual_or_none(model, node.input(2)),
-        "InstanceNormalization" => usual(model, node.input(1)) && usual(model, node.input(2)),
-        "Div" => {
-            let [x, by] = [0, 1].map(|i| node.input(i));
-            x.is_some() && by.is_some_and(|by| norm(model, by, far) == x)
+        let small = self.answers.len() < MAX_ANSWERS && self.follow(value, far);
+        self.answers.insert((value, far), small);
+        small
+    }
+
+    fn follow(&mut self, value: Value, far: usize) -> bool {
+        let model = self.model;
+        let Some(node) = made_by(model, value) else {
+            return usual(model, Some(value));
+        };
+        let mut of = |i: usize| node.input(i).is_some_and(|v| far > 0 && self.small(v, far - 1));
+        match node.op() {
+            _ if node.traits().contains(Traits::BOUNDED) => true,
+            _ if node.traits().intersects(Traits::DATA_MOVEMENT | Traits::SHRINKING) => of(0),
+            "Cast" => {
+                let from = node.input(0).and_then(|v| analysis::dtype(model, v));
+                from.is_some_and(|t| t.is_int() || t == DType::Bool)
+            }
+            "Clip" => usual(model, node.input(1)) && usual(model, node.input(2)),
+            "Concat" | "Max" | "Min" => (0..node.inputs().len()).all(of),
+            "LayerNormalization" if node.outputs()[0] != value => false,
+            "LayerNormalization" => {
+                usual(model, node.input(1)) && usual_or_none(model, node.input(2))
+            }
+            "InstanceNormalization" => usual(model, node.input(1)) && usual(model, node.input(2)),
+            "Div" => {
+                let [x, by] = [0, 1].map(|i| node.input(i));
+                x.is_some() && by.is_some_and(|by| norm(model, by, far) == x)
+            }
+            _ => false,
         }
-        _ => false,
     }
 }
 

@@ -61,3 +61,18 @@ fn rules_that_end() {
     let (graph, stopped) = rewritten(&end, "a = Relu (x) b = Neg (a) c = Neg (b) y = Neg (c)");
     assert!(stopped.is_empty() && graph.contains("y = Relu ("), "{stopped:?} {graph}");
 }
+
+/// Forty inputs at each of eight nodes are 40^8 paths.
+#[test]
+fn paths_through_wide_nodes_are_not_counted() {
+    let wide = |i: usize| {
+        format!("v{} = Concat <axis = 0> ({}) ", i + 1, vec![format!("v{i}"); 40].join(", "))
+    };
+    let nodes = format!(
+        "v0 = Sin (x) {} three = Constant <value = float {{3.0}}> () \
+         third = Constant <value = float {{0.3}}> () m = Mul (v8, three) y = Mul (m, third)",
+        (0..8).map(wide).collect::<String>()
+    );
+    let (graph, stopped) = rewritten(&[], &nodes);
+    assert!(stopped.is_empty() && graph.matches("Mul (").count() == 1, "{stopped:?} {graph}");
+}
