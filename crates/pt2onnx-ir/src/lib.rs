@@ -35,8 +35,8 @@
 //!   node defines it ([`Def`]).
 //! - [`NodeId`] is the id of a [`Node`], a call of an operator with inputs, outputs and attributes,
 //!   in one region.
-//! - [`RegionId`] is the id of a list of nodes with inputs and outputs: [`Model::MAIN`], the body of
-//!   a node, or the body of a function.
+//! - [`RegionId`] is the id of a list of nodes with inputs and outputs: [`Model::MAIN`], the body
+//!   of a node, or the body of a function.
 //! - [`Type`] has an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), where known.
 //! - [`Builder`] emits nodes at an [`InsertPoint`] and infers their types.
 //! - [`OriginId`] is the id of a node's place in the source program.

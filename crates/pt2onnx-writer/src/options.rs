@@ -28,8 +28,8 @@ pub enum Weights {
     ///
     /// The model refers to its data files by name.
     External,
-    /// Write none: the model refers to the files that they come from, such as the archive, which must
-    /// stay in the model's folder or below.
+    /// Write none: the model refers to the files that they come from, such as the archive, which
+    /// must stay in the model's folder or below.
     ///
     /// A weight must be contiguous in its file, and the files must not change.
     Link,

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 impl Exporter {
     option_setters!();
 
-    /// Sets an entry of [`Options::metadata_prop`]. If a key is given twice, the last value is used.
+    /// Sets an entry of [`Options::metadata_prop`]. The last value of a key is used.
     pub fn metadata_prop(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let key = key.into();
         self.options.metadata_prop.retain(|(known, _)| *known != key);

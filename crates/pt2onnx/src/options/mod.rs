@@ -63,7 +63,8 @@ declare_options! {
     /// ```
     /// use pt2onnx::{Exporter, Options};
     ///
-    /// let options: Options = serde_json::from_str(r#"{"opset": 18, "rename-dim": {"s77": "batch"}}"#)?;
+    /// let text = r#"{"opset": 18, "rename-dim": {"s77": "batch"}}"#;
+    /// let options: Options = serde_json::from_str(text)?;
     /// let exporter = Exporter::with_options(options)?;
     /// assert_eq!(exporter.options().opset, 18);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -193,8 +194,8 @@ declare_options! {
         #[alias = "functions"]
         #[no_setter]
         pub op_functions: Vec<PathBuf>, value_name = "FILE.onnxtxt";
-        /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`,
-        /// `encoder.layer.*`.
+        /// Make functions of the calls of modules: of all, by class, or by path: `all`,
+        /// `BertLayer`, `encoder.layer.*`.
         ///
         /// A class may have its Python module; in a path, `*` stands for any text without dots.
         /// Opset 15 or newer.
