@@ -1,4 +1,4 @@
-//! What the command does when all is well.
+//! The command's behaviour when all is well.
 
 mod common;
 
@@ -111,7 +111,7 @@ fn options_change_the_model() {
         assert!(has(&model, text), "{text}");
     }
     assert!(!has(&model, "pt2onnx"));
-    // No weight of this model is worth a file of its own.
+    // No weight of this model is worth a separate file.
     assert_eq!(plain, write(&["--weights", "external"]));
     assert_eq!(files(folder.path()).len(), 1);
 }
@@ -156,7 +156,7 @@ fn checks_that_the_model_does_not_make() {
     let model = model.to_str().unwrap();
     let inspected = pt2onnx(["inspect", model]).stdout;
     let (output, markdown) = (path("m.onnx"), path("r.md"));
-    // No warning, as nearly every size that data decide is checked; `-v` tells.
+    // No warning, as nearly every size that data decide is checked; `-v` reports the checks.
     let run = pt2onnx([model, "-o", &output, "--report", &markdown, "--warnings-as-errors"]);
     assert_eq!((run.code, &*run.stderr), (0, ""), "{run:?}");
     let run = pt2onnx([model, "-o", &output, "-v"]);
@@ -167,7 +167,7 @@ fn checks_that_the_model_does_not_make() {
         assert!(run.stderr.contains(&format!("the model does not check: {check}")), "{run:?}");
         assert!(markdown.contains(&format!("- `{check}")), "{markdown}");
     }
-    // Ranges stand with the dimensions, and what is always so is no check.
+    // Ranges stand with the dimensions, and conditions that always hold are not checks.
     assert!(inspected.contains("\n  u0: 2 to 6\n"), "{inspected}");
     assert!(!inspected.contains("u0 >= 2"), "{inspected}");
     let json = pt2onnx(["inspect", "--json", model]).stdout;
@@ -291,7 +291,7 @@ fn explain_tells_what_is_true_at_each_opset() {
         det.contains("  opset 11 and newer: Det\n  opset 10 and older: not possible\n"),
         "{det}"
     );
-    // Every opset is told of once.
+    // Every opset is listed once.
     let json = pt2onnx(["ops", "--json"]).stdout;
     let ops: serde_json::Value = serde_json::from_str(&json).unwrap();
     for op in ops.as_array().unwrap() {

@@ -28,7 +28,7 @@ fn kernel_copies(folder: &Path) -> bool {
     rustix::fs::copy_file_range(from, None, to, None, 1 << 10) == Ok(1 << 10)
 }
 
-/// The bytes that the kernel copied, as `-vv` tells.
+/// The bytes that the kernel copied, as `-vv` reports.
 fn copied(stderr: &str) -> usize {
     let line = stderr.lines().find(|line| line.ends_with(" were copied in the kernel")).unwrap();
     line.split(' ').next().unwrap().parse().unwrap()

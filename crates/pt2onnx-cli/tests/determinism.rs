@@ -11,7 +11,7 @@ use std::{
 };
 use tempfile::tempdir;
 
-/// Of `testdata/cases/models.tar.zst`: small and large, with state, of halves, with sequences.
+/// In `testdata/cases/models.tar.zst`: small and large, with state, of halves, with sequences.
 const MODELS: &[&str] =
     &["bert.Model.fp16", "dac", "gpt2.past", "llama.past.eager", "longt5", "mixtral"];
 

@@ -328,7 +328,7 @@ fn optimize_fits_the_model_to_a_runtime() {
     }
 }
 
-/// What the types of inner values would show, which files need not tell.
+/// Contradictions that the types of inner values would show; files need not declare these types.
 #[test]
 fn optimize_refuses_what_contradicts_itself() {
     let folder = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What inputs, outputs, nodes and weights are called.
+//! Names of inputs, outputs, nodes and weights.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[path = "common/bundle.rs"]

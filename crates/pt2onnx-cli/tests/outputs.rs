@@ -107,7 +107,7 @@ fn writing_that_fails_at_any_byte() {
     }
 }
 
-/// What is read at several places cannot be a pipe; opening one would wait for ever.
+/// A file that is read at several places cannot be a pipe; opening one would wait for ever.
 #[test]
 fn pipes_are_no_files() {
     let folder = tempdir().unwrap();
@@ -356,7 +356,7 @@ fn terminals_are_safe_from_names() {
         seen += usize::from(all.contains("owned"));
     }
     assert!(seen >= 10, "{seen}");
-    // What `show` prints is still the same model.
+    // The output of `show` is still the same model.
     let shown: Model = run(&folder, "show m.onnx").stdout.parse().unwrap();
     assert_eq!(shown.to_string(), model.to_string());
 }
@@ -376,7 +376,7 @@ fn long_names_are_cut_in_messages() {
     assert!(!run.stderr.contains(&"x".repeat(300)));
 }
 
-/// What `show` and `diff` print for people is cut, and what programs read is whole.
+/// The output of `show` and `diff` for people is cut, and that for programs is whole.
 #[test]
 fn long_names_are_cut_in_models() {
     let folder = tempdir().unwrap();

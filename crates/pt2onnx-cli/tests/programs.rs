@@ -51,7 +51,7 @@ fn several_programs() {
     assert!(other.code == 3 && other.stderr.contains("it holds: encoder, decoder"), "{other:?}");
     assert_eq!(pt2onnx([&*archive, "-q", "-o", &out, "--program", "decoder"]).code, 0);
     assert!(Path::new(&out).exists());
-    // All of them, each in a file of its own.
+    // All of them, each in a separate file.
     let models = path(&folder, "models");
     let run = pt2onnx([&*archive, "-q", "-o", &models, "--all", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -66,7 +66,7 @@ fn several_programs() {
     assert!(run.code == 0 && run.stderr.contains("`extra`"), "{run:?}");
     let named = pt2onnx([&*archive, "-o", &out, "--program", "model"]);
     assert!(named.code == 0 && !named.stderr.contains("extra"), "{named:?}");
-    // A name is no path.
+    // A name is not a path.
     fs::write(&archive, several(&["model", "../../x"])).unwrap();
     let run = pt2onnx([&*archive, "-q", "-o", &path(&folder, "more/"), "--all"]);
     assert_eq!(run.code, 0, "{run:?}");

@@ -141,7 +141,7 @@ fn of_a_failure() {
     let program = json["program_text"].as_str().unwrap();
     assert!(program.contains("# File: /opt/src/seedcase.py:"), "{program}");
     assert!(markdown.contains("\n## Text of the program\n") && json["model_text"].is_null());
-    // The ops that were translated are told all the same.
+    // The ops that were translated are listed all the same.
     assert!(markdown.contains("| `aten::linear` | 5 | yes | Gemm |"), "{markdown}");
 }
 
@@ -261,7 +261,7 @@ fn pages() {
     assert!(failing.len() == 4 && failing.iter().all(|f| drawn.contains(f)), "{drawn:?}");
     assert!(text(&data, "program_text").contains("mylib.foo.default"));
     assert_eq!(data["report"]["model_text"], Value::Null);
-    // What is no archive has no program.
+    // A file that is not an archive has no program.
     assert_eq!(run(&archive(&folder, "n.pt2", b"nothing".to_vec())), 3);
     assert_eq!(page(Path::new(&html))["drawing"], Value::Null);
 }
@@ -393,8 +393,8 @@ fn many_warnings_of_one_kind_are_one_line() {
     assert_eq!(lines(both), [format!("warning: {}: {one}", few.display())]);
 }
 
-/// Of a module that only torch's own code calls there is no line of the user's: its path and class
-/// say what it is.
+/// A module that only torch's own code calls has no line of the user's: its path and class identify
+/// it.
 #[test]
 fn torchs_lines_are_not_the_users() {
     let folder = tempdir().unwrap();

@@ -285,7 +285,7 @@ fn inputs_of_several_kinds() {
     // A dimension of a name is one, whichever axis names it.
     let axis = pt2onnx(["run", model.to_str().unwrap(), "--fix-dim", "b.0=4"]);
     assert!(axis.stdout.starts_with("H: bfloat16[4, 2]"), "{axis:?}");
-    // What one run writes, another reads.
+    // One run reads the file that another writes.
     let written = run(folder.path(), "run kinds.onnx -o out.safetensors");
     assert_eq!(written.code, 0, "{written:?}");
     let one = half_of(&[1.0, -2.0]);
@@ -362,7 +362,7 @@ fn inputs_that_do_not_fit() {
             2,
             "no dynamic dimension `M`\n  help: the dynamic dimensions of its inputs are: N\n",
         ),
-        // What is no model, and no array.
+        // Files that are not models, or not arrays.
         ("run m.pt2", 3, "help: convert it first: `pt2onnx "),
         ("verify a.onnx --against m.pt2", 3, "this is an archive, not an ONNX model"),
         ("run text.txt", 3, "this is not an ONNX model: it is plain text"),

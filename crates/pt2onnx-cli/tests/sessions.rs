@@ -65,7 +65,7 @@ fn fits_line(expected: &str, line: &str) -> bool {
     }
 }
 
-/// What a command prints, and its exit code.
+/// The output of a command, and its exit code.
 fn run(line: &str, folder: &Path) -> (String, i32) {
     let words = shlex(line);
     let Some(("pt2onnx", args)) = words.split_first().map(|(first, rest)| (&**first, rest)) else {
@@ -108,7 +108,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Replays pages, each in a folder of its own. Returns how many commands there are; fails with all
+/// Replays pages, each in a separate folder. Returns how many commands there are; fails with all
 /// that print something else.
 fn replay(pages: &[PathBuf], new_folder: impl Fn() -> TempDir) -> usize {
     let (mut wrong, mut count) = (String::new(), 0);
@@ -172,7 +172,7 @@ fn the_examples_of_the_seeds() {
     assert!(count >= 50, "sessions are not found: {count}");
 }
 
-/// What the section "Metadata" of the first page says of nodes, models, inputs and outputs.
+/// Statements of the section "Metadata" of the first page about nodes, models, inputs and outputs.
 #[test]
 fn the_metadata_of_the_first_seed() {
     let archives = seeds();

@@ -84,7 +84,7 @@ fn alone_it_prints_its_help() {
     assert!(run.stderr.contains("Usage: pt2onnx [OPTIONS] MODEL.pt2 -o OUT.onnx"), "{run:?}");
 }
 
-/// What the command prints to a terminal.
+/// The command's output on a terminal.
 fn on_terminal(args: &[&str]) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();

@@ -1,4 +1,4 @@
-//! What `.pt2` archives have, for archives of `torch.jit.save`: the content tells which they are.
+//! The features of `.pt2` archives for those of `torch.jit.save`, which the content identifies.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[expect(dead_code, reason = "these tests make no archives")]

@@ -16,8 +16,8 @@ pub trait Types: Send {
     /// [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
     /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`.
     /// `node.outputs` is empty: the interpreter names the results when it knows how many there are.
-    /// What the node reads is in `facts` by name. Elements need not be told of results of
-    /// arithmetic on sizes: the interpreter computes them itself.
+    /// The values that the node reads are in `facts` by name. Elements of results of arithmetic on
+    /// sizes need not be given: the interpreter computes them itself.
     ///
     /// Calls are in the order of execution, and each names values that were inputs or results
     /// before. A name is never used twice, also not in bodies, so that an implementation may keep

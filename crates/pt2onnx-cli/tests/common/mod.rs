@@ -1,4 +1,4 @@
-//! What the tests share: running the command, and archives made from `testdata/models/mlp.pt2`.
+//! Helpers of the tests: running the command, and archives made from `testdata/models/mlp.pt2`.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-/// What the command did.
+/// The result of a run of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Run {
     pub code: i32,

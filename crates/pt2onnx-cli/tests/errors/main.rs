@@ -124,7 +124,7 @@ fn fits(template: &str, text: &str) -> bool {
     rest.len() > last.len() && rest.ends_with(last.as_str())
 }
 
-/// What a case prints, with nothing of this machine in it.
+/// The exit code and output of a case, with nothing of this machine in it.
 fn run(case: &Case<'_>) -> (i32, String) {
     let folder = tempdir().unwrap();
     let place = folder.path().to_str().unwrap().to_owned();
@@ -166,7 +166,7 @@ fn said(stderr: &str) -> (&str, Vec<&str>) {
         starts.map(|at| &l[at..]).collect::<Vec<_>>()
     });
     let error = first.strip_prefix("error: ").unwrap_or(first);
-    // What is wrong within an archive is told in the first line.
+    // The first line shows what is wrong within an archive.
     let within = error.match_indices(": ").map(|(at, _)| &error[at + 2..]);
     let record = error.match_indices("` ").map(|(at, _)| &error[at + 2..]);
     (error, reasons.chain(within).chain(record).collect())
@@ -184,7 +184,7 @@ fn the_table_is_what_the_command_says() {
         writeln!(all, "[{}] pt2onnx {}\nexit code {code}\n{stderr}", case.input, case.args)
             .unwrap();
         let (error, reasons) = said(&stderr);
-        // Of several the one that says most.
+        // If several fit, the one that says most.
         let of = |text: &str, codes: bool| {
             let fitting = rows.iter().enumerate();
             let fitting =
@@ -219,8 +219,7 @@ fn the_table_is_what_the_command_says() {
     assert!(wrong.is_empty(), "docs/errors.md:\n{wrong}");
 }
 
-/// Files with error types, and where in them those begin whose texts the command prints as they
-/// are.
+/// Files with error types, and where in them those begin whose texts the command prints unchanged.
 const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx-fx/src/error.rs", "pub enum NotAnArchive"),
     ("pt2onnx-lowering/src/error.rs", "thiserror::Error"),
@@ -254,7 +253,7 @@ fn every_text_of_the_sources_is_listed() {
         let texts = attributes.filter(|rest| look(file, rest.trim_start())).count();
         assert!(texts > 0, "{file}");
     }
-    // What the command says itself.
+    // The command's own texts.
     let mut texts = 0;
     for path in sources(&crates.join("pt2onnx-cli/src")) {
         let source = fs::read_to_string(&path).unwrap();

@@ -334,7 +334,7 @@ class functional(nn.Module):
 
 @case(torch.rand(8), torch.tensor(4), dynamic_shapes=({0: 4 * Dim("quarter", max=16)}, None))
 class checks(nn.Module):
-    """What a program checks when it runs: ranges, another condition on a size, a tensor."""
+    """Checks of a program when it runs: ranges, another condition on a size, a tensor."""
 
     def forward(self, x, n):
         size = n.item()

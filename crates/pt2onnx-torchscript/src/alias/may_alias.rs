@@ -182,8 +182,8 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// An error if an iteration writes into a tensor of which the next one reads a copy, before the
-    /// write as well as after it.
+    /// An error if an iteration writes into a tensor and the next one reads a copy of it, before
+    /// the write as well as after it.
     pub(crate) fn stale_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
         if self.state.stale.is_empty() {
             return Ok(());

@@ -19,7 +19,7 @@ const CHUNKS: &str = "the number of chunks depends on it";
 pub(crate) struct Cases {
     /// The conditions that they lacked the cases of, with their errors.
     found: Vec<(Expr, Error)>,
-    /// Whether chunks are as many as they are asked for, as the cases of their number do not help.
+    /// Whether the number of chunks is taken to be the requested one, as its cases do not help.
     pub(crate) assume_exact_chunks: bool,
 }
 

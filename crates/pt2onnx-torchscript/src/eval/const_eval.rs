@@ -265,7 +265,7 @@ fn plain_name(node: &Node) -> &str {
     if name.starts_with("__") { name } else { name.trim_end_matches('_') }
 }
 
-/// An integer argument; `None` if it is given and is no known integer.
+/// An integer argument; `None` if it is given and is not a known integer.
 fn int_arg(node: &Node, name: &str, default: i64) -> Option<i64> {
     match node.arg(name) {
         None | Some(Argument::None) => Some(default),

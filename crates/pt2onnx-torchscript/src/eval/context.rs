@@ -28,7 +28,7 @@ pub(crate) struct RunPolicy {
     /// Whether the method runs for the cases of each condition on sizes whose branches differ in
     /// more than the elements of tensors.
     pub(crate) case_split: bool,
-    /// Whether chunks are taken to be as many as they are asked for.
+    /// Whether the number of chunks is taken to be the requested one.
     pub(crate) assume_exact_chunks: bool,
     /// Whether a list becomes a sequence where nothing else can be made of it.
     pub(crate) allow_sequences: bool,

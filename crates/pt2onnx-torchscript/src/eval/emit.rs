@@ -131,7 +131,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions
+    /// Warns of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions
     /// would be for that size only. So does `cov` with the number of variables.
     fn note_squeezed(&mut self, node: &Node) -> Step<()> {
         let op = &*node.target.name;

@@ -56,7 +56,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Tells the user something about the place where the interpreter is now.
+    /// Adds a warning about the place where the interpreter is now.
     pub(crate) fn note(&mut self, text: String) {
         let site = Some(self.site());
         self.state.warnings.push(Note { site, text });

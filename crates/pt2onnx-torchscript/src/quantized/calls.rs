@@ -255,7 +255,7 @@ impl Evaluator<'_> {
     }
 
     /// A number added or multiplied. PyTorch gives the result another scale and zero point, so that
-    /// all integers stay (nearly) as they are.
+    /// all integers stay (nearly) unchanged.
     fn with_scalar(&mut self, name: &str, given: &Given, relu: bool) -> Step<Value> {
         let Value::Quantized(x) = given.get("qa") else {
             return expected("a quantised tensor", &given.get("qa"));

@@ -142,7 +142,7 @@ impl Heap {
         self.stale.apply(stale);
     }
 
-    /// Notes that items are stale, as they are after a branch.
+    /// Notes that items are stale after a branch.
     pub(crate) fn add_stale(&mut self, stale: Changes<Ref, ()>) {
         for (item, is_stale) in stale {
             if is_stale.is_some() {

@@ -50,8 +50,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Adds the strides of the results of a node, as far as they are known. `shared` says which of
-    /// them are views.
+    /// Adds the known strides of the results of a node. `shared` says which of them are views.
     pub(crate) fn lay_out(&mut self, node: &Node, shared: &[Alias]) {
         // In the order of the results.
         let mut shared = shared.iter().peekable();

@@ -89,8 +89,8 @@ fn share_input(tie: &Tie, input: &Name, base: &Name, memory: &mut Memory, emit: 
     share(input, &at, last.clone());
 }
 
-/// Functionalises a graph of these nodes. If it is not known whether an input was written into, that
-/// is an error, unless it may be left out.
+/// Functionalises a graph of these nodes. If it is not known whether an input was written into,
+/// that is an error, unless it may be left out.
 fn walk(
     nodes: Vec<Arc<Node>>,
     mut memory: Memory,
