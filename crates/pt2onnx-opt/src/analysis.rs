@@ -1,4 +1,4 @@
-//! What is known of values: types, sizes, constants.
+//! Known properties of values: types, sizes, constants.
 
 use pt2onnx_ir::{Def, Model, Node, NodeId, Shape, Use, Value, attrs, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;

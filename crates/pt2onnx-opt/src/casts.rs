@@ -23,8 +23,8 @@ pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str
 }
 
 /// Makes a node compute in `to` where a type variable of its operator is `from`: inputs of that
-/// variable are cast to `to`, and its outputs back to `from`. All that have the variable are of its
-/// type, also those of which nothing is known.
+/// variable are cast to `to`, and its outputs back to `from`. Values of unknown type count as
+/// `from`.
 pub(crate) fn cast_around(
     model: &mut Model,
     id: NodeId,

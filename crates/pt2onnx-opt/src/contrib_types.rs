@@ -18,9 +18,9 @@ pub(crate) fn has(node: &Node) -> bool {
 /// The element type of a result.
 #[derive(Clone, Copy)]
 enum Element {
-    /// That of an input.
+    /// The element type of an input.
     Of(usize),
-    /// That of an input which is a zero point; without one, the result is not quantised.
+    /// The element type of a zero point; without this input, the result is not quantised.
     OfZeroPoint(usize),
     Is(DType),
 }
@@ -77,7 +77,7 @@ fn first(cx: &Builder, id: NodeId) -> Option<Type> {
             let sizes = sizes(cx, id, "Concat", &parts)?;
             Some(Type::tensor(cx.known_dtype(node.input(1)?)?, sizes))
         }
-        // Of projections that are packed beside each other, or of three tensors.
+        // `Attention` has packed projections, `MultiHeadAttention` has three tensors.
         "Attention" => {
             let sizes =
                 node.read::<&[i64]>("qkv_hidden_sizes").ok()?.map(|all| all.get(2).copied());
@@ -94,7 +94,7 @@ fn first(cx: &Builder, id: NodeId) -> Option<Type> {
             sizes.push(cx.known_shape(words)?.last()?.clone());
             Some(Type::tensor(cx.known_dtype(words)?, sizes))
         }
-        // The weight is packed: an attribute tells its number of rows.
+        // The weight is packed: an attribute specifies its number of rows.
         "MatMulNBits" => wide(cx, node.input(0)?, Expr::int(node.read::<i64>("N").ok()??)),
         op => {
             let (_, alike, inputs, element) = ALIKE.iter().find(|(name, ..)| *name == op)?;

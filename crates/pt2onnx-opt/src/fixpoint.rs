@@ -20,7 +20,7 @@ use std::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endless {
-    /// Their names; of a pass of rules, with the names of the rules: `rules (swap, swap_back)`.
+    /// Their names; a pass of rules has the names of the rules, too: `rules (swap, swap_back)`.
     pub passes: Vec<String>,
     /// Whether they make the graph larger. Otherwise, they undo each other's changes.
     pub grows: bool,
@@ -40,8 +40,7 @@ impl fmt::Display for Endless {
 /// In so many rounds, most graphs stop to change. Later ones are compared with each other.
 const USUAL_ROUNDS: usize = 4;
 
-/// A graph with a pass of which no [`Measure`] is known may become so many times as large, and have
-/// so many nodes more.
+/// With a pass whose [`Measure`] is unknown, a graph may grow by this factor and this many nodes.
 const MAX_GROWTH: (usize, usize) = (2, 1 << 10);
 
 /// The passes that changed a graph, each with the rules that it applied.

@@ -52,9 +52,9 @@ pub(crate) fn is_choice(model: &Model, mask: Value) -> bool {
     node.is_some_and(|n| n.is("Where") && infinite(n.input(1)) && infinite(n.input(2)))
 }
 
-/// The mask of bools of which a formula has numbers: `bias`, which is added to the scores, hides
-/// the keys where the mask is false, and `kept`, by which the softmax is multiplied, is 0 there and
-/// 1 elsewhere. A query without keys must not have infinities, as these give NaN.
+/// The mask of bools from which a formula makes numbers: `bias`, which is added to the scores,
+/// hides the keys where the mask is false, and `kept`, by which the softmax is multiplied, is 0
+/// there and 1 elsewhere. A query without keys must not have infinities, as these give NaN.
 pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> {
     let computed = || {
         let model = cx.model();

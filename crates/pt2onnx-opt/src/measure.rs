@@ -25,8 +25,7 @@ pub enum Measure {
 const RUNS: u64 = 16;
 
 impl Measure {
-    /// The measure of a graph as numbers, the first of which counts most. `None` if it is not
-    /// known.
+    /// The measure of a graph as numbers; the first one counts most. `None` if it is not known.
     pub fn of(self, model: &Model, region: RegionId) -> Option<Vec<u64>> {
         let nodes = model.nodes_in(&[region]);
         let count = |some: usize| some as u64;
@@ -50,13 +49,13 @@ impl Measure {
     }
 }
 
-/// How many nodes depend on inputs, and the sum of the lengths of the longest paths to the inputs of
-/// nodes.
+/// How many nodes depend on inputs, and the sum of the lengths of the longest paths to the inputs
+/// of nodes.
 fn depths(model: &Model, nodes: &[NodeId]) -> (usize, u64) {
     let mut depths: FxHashMap<Value, (u64, bool)> = FxHashMap::default();
     let (mut varying, mut lengths) = (0, 0);
     for &node in nodes {
-        // Bodies may use values of their own.
+        // Bodies may use other values than the node's inputs.
         let (mut longest, mut varies) = (0, model[node].regions().next().is_some());
         for value in model[node].inputs().iter().flatten() {
             let (depth, vary) = match model[*value].def() {

@@ -1,7 +1,7 @@
 //! Opaque nodes: in models of any opset, nodes that mean something else in the canonical form.
 //!
-//! Passes know each operator in its canonical form. While they run, other nodes are in a domain of
-//! their own, so that no pass takes them for what they are not.
+//! Passes know each operator in its canonical form. While they run, other nodes are in a separate
+//! domain, so that no pass mistakes them.
 
 use crate::{
     graph::GraphMut,
@@ -77,7 +77,7 @@ pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
         return;
     }
     model[id].domain = Cow::Borrowed("");
-    // What the model says of its outputs is not taken for what replaces it.
+    // The model's claims about the outputs do not apply to nodes that replace this one.
     let outputs = model[id].outputs().to_vec();
     let claims: Vec<_> = outputs.iter().map(|&v| model[v].ty.take()).collect();
     if upgrade(model, id, raising.written, raising.alike).is_err() {
@@ -105,8 +105,8 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressi
     failures
 }
 
-/// Makes nodes opaque; returns whether there are any. The bodies of an opaque node are kept as they
-/// are: only the node knows whether they may use values of the graph around it.
+/// Makes nodes opaque; returns whether there are any. The bodies of an opaque node stay unchanged:
+/// only the node knows whether they may use values of the graph around it.
 fn hide(model: &mut Model, region: RegionId, opset: u32) -> bool {
     let (mut any, mut bodies) = (false, FxHashSet::default());
     for id in model.nodes_in(&[region]) {

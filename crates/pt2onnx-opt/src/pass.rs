@@ -54,7 +54,7 @@ impl From<Level> for u8 {
     }
 }
 
-/// What [`optimize`](crate::optimize) runs, and its limits.
+/// The passes that [`optimize`](crate::optimize) runs, and its limits.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Only passes up to this level run.
@@ -149,11 +149,11 @@ pub struct Pass {
     pub level: Level,
     /// The lowest opset that it runs for.
     pub since: u32,
-    /// What it does, in a sentence or two; may be empty.
+    /// Its effect, in a sentence or two; may be empty.
     pub description: &'static str,
-    /// What must hold of nodes for the pass to change them; may be empty.
+    /// The condition for the pass to change nodes; may be empty.
     pub precondition: &'static str,
-    /// What falls with each change that it makes.
+    /// The measure that each of its changes lowers.
     pub lowers: Measure,
     /// After which other passes it runs.
     pub(crate) phase: Phase,
@@ -364,7 +364,7 @@ const OLD_NAMES: &[(&str, &str)] = &[
     ("squares", "reduce-sum-square"),
 ];
 
-/// Of passes with the same name, the last one is taken.
+/// The last one of passes with the same name is taken.
 impl FromIterator<Pass> for Passes {
     fn from_iter<I: IntoIterator<Item = Pass>>(passes: I) -> Self {
         passes.into_iter().fold(Self::none(), Self::with)

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// What one pass did to a model.
+/// The effect of one pass on a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassEffect {
@@ -74,7 +74,10 @@ impl fmt::Display for Refusal {
 /// let stats = PassStats::default();
 /// optimize(&mut model, &Options { stats: Some(stats.clone()), opset: 11, ..Options::default() });
 /// assert_eq!(stats.effects()[0].to_string(), "cleanup: once, -1 nodes (-1 Identity)");
-/// assert_eq!(stats.refusals()[0].to_string(), "clip: not applied at 1 place: the type is not float32");
+/// assert_eq!(
+///     stats.refusals()[0].to_string(),
+///     "clip: not applied at 1 place: the type is not float32"
+/// );
 /// # Ok::<(), pt2onnx_ir::ParseError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -102,7 +105,7 @@ impl PassStats {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What each pass did, in the order in which they first changed the model.
+    /// The effect of each pass, in the order in which they first changed the model.
     pub fn effects(&self) -> Vec<PassEffect> {
         self.notes().effects.clone()
     }

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// Below this, starting threads costs more than the search.
 const MANY: usize = 1 << 11;
 
-/// Runs work that searches so many nodes several times. If they are many, it runs on a thread of the
-/// pool, which takes part in each search; another thread would sleep and be woken for each.
+/// Runs work that searches so many nodes several times. If they are many, it runs on a thread of
+/// the pool, which takes part in each search; another thread would sleep and be woken for each.
 pub(crate) fn run<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -> T {
     if nodes < MANY { work() } else { rayon::scope(|_| work()) }
 }

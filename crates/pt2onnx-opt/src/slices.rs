@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// that and a number above 0.
 pub(crate) type Ends = FxHashMap<Symbol, Expr>;
 
-/// The type of a slice, with the sizes of dimensions of which it takes everything.
+/// The type of a slice, with the sizes of dimensions that it takes whole.
 pub(crate) fn whole(cx: &Builder, id: NodeId, ty: Type) -> Type {
     let model = cx.model();
     let node = Some(&model[id]).filter(|n| n.is("Slice"));
@@ -60,7 +60,7 @@ pub(crate) fn note(cx: &Builder, id: NodeId, ty: &Type, ends: &mut Ends) {
         let places = from_start(&model, node, shape.len())?;
         let end = |(i, axis): (usize, usize)| {
             let symbol = shape[axis].as_symbol().filter(|s| is_unknown_symbol(s))?;
-            // What has no elements gives none.
+            // A dimension without elements gives none.
             from[axis].as_int().filter(|&size| size > 0)?;
             let end = given.get(i).filter(|e| lowest(e).is_some_and(|l| l >= 0))?;
             Some((Symbol::from(symbol), end.clone()))

@@ -18,7 +18,7 @@ use pt2onnx_symbolic::{Constraints, Expr, Range};
 use rustc_hash::FxHashSet;
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for
-/// operators of other domains, the model's types are kept; of outputs of the graph and of bodies
+/// operators of other domains, the model's types are kept; for outputs of the graph and of bodies
 /// also the shapes.
 pub fn infer_types(model: &mut Model) {
     let bodies = claims_of_bodies(model);
@@ -31,7 +31,7 @@ pub fn infer_types(model: &mut Model) {
             (Some(Type::Tensor(tensor)), Some(Type::Tensor(claim))) => {
                 tensor.shape = tensor.shape.take().or(claim.shape);
             }
-            // Of sequences and the like it tells more.
+            // The claim is more precise for sequences and the like.
             (ty, Some(claim)) if claim.as_tensor().is_none() => *ty = Some(claim),
             _ => {}
         }
@@ -41,7 +41,7 @@ pub fn infer_types(model: &mut Model) {
     }
 }
 
-/// Gives each output of the graph that has no type the one that follows. Files should tell these
+/// Gives each output of the graph that has no type the one that follows. Files should declare these
 /// types, but runtimes do not need them.
 pub fn infer_output_types(model: &mut Model) {
     if model.output_values().all(|v| model[v].ty.is_some()) {
@@ -62,7 +62,7 @@ pub fn infer_output_types(model: &mut Model) {
     }
 }
 
-/// Makes unknown sizes of another model, which has numbers of its own, those of this one.
+/// Replaces unknown sizes of another model by new ones of this model.
 fn number_sizes(model: &mut Model, ty: &mut Type) {
     match ty {
         Type::Tensor(TensorType { shape: Some(sizes), .. }) => {
@@ -75,7 +75,7 @@ fn number_sizes(model: &mut Model, ty: &mut Type) {
 }
 
 /// Calls `work`, and gives the graph's outputs the types back that they had before. Outputs of
-/// bodies get those whose sizes do not follow: of a loop that runs never, runtimes know the sizes
+/// bodies get those whose sizes do not follow: runtimes take the sizes of a loop that never runs
 /// from there.
 pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model) -> T) -> T {
     let bodies = claims_of_bodies(model);
@@ -155,7 +155,7 @@ impl Walk<'_, '_> {
             if let Some(raising) = raised {
                 cx.edit(|model| opaque::raise(model, id, raising));
             }
-            // What replaces a node has types.
+            // Nodes that replace this one have types.
             if !cx.model().contains(id) {
                 continue;
             }
@@ -204,7 +204,7 @@ impl Walk<'_, '_> {
 }
 
 impl Walk<'_, '_> {
-    /// Sets types of outputs. What the model says itself is kept where nothing follows.
+    /// Sets types of outputs. The model's own types are kept where nothing follows.
     fn set(&self, id: NodeId, types: Vec<Option<Type>>) {
         let outputs = self.cx.model()[id].outputs().to_vec();
         for (value, ty) in outputs.into_iter().zip(types) {
@@ -214,8 +214,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Sets types of outputs of a loop of which the model says none: the element type is that of
-    /// the body's output, `first` of which are no results.
+    /// Sets the types of a loop's outputs where the model declares none: the element types of the
+    /// body's outputs after the first `first`, which are not results.
     fn carry(&self, id: NodeId, first: usize) {
         let types: Vec<Option<Type>> = {
             let model = self.cx.model();

@@ -22,8 +22,8 @@ const MAX_NODES: usize = 20_000;
 pub(crate) const MAX_SIMPLIFIED: usize = 1 << 20;
 
 /// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds
-/// the other ones to `taken`. `simplify` simplifies a copy in which the branch is chosen, as long as
-/// there is `budget`.
+/// the other ones to `taken`. `simplify` simplifies a copy in which the branch is chosen, as long
+/// as there is `budget`.
 pub(crate) fn find(
     model: &Model,
     root: RegionId,

@@ -43,7 +43,8 @@ pub(super) fn rule(n: &NodeView) -> Option<Value> {
         "Concat" => return concat_of_slices::whole(n),
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
-        // The sign of a zero may change: -0.0 + 0.0 is 0.0. Python's `sum()` starts at 0, so `0 + x` is common.
+        // The sign of a zero may change: -0.0 + 0.0 is 0.0. Python's `sum()` starts at 0, so
+        // `0 + x` is common.
         "Add" => return either_neutral(n, |t| every(t, |e| e == 0.0)),
         "Where" => return chosen(n),
         "ScatterND" => return writes_all(n),
@@ -56,8 +57,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Value> {
     same.then_some(x)
 }
 
-/// Whether the target of a `Reshape` has the sizes of the operand, all but one of which are known:
-/// -1 is that one.
+/// Whether a `Reshape` keeps the sizes of its operand: all but one are known, and -1 is that one.
 fn reshapes_nothing(n: &NodeView, x: Value) -> Option<bool> {
     let (target, shape) = (n.ints(1)?, n.shape(x)?);
     let same = |(&size, dim): (&i64, &Expr)| size > 0 && dim.as_int() == Some(size);
@@ -100,7 +100,7 @@ fn takes_each(n: &NodeView, x: Value) -> Option<bool> {
     Some(counted(n.model, n.node.input(1)?)? == size && known(size))
 }
 
-/// What a `Where` with a condition that is the same for all elements takes.
+/// The operand that a `Where` takes if its condition is the same for all elements.
 fn chosen(n: &NodeView) -> Option<Value> {
     let condition =
         n.model[n.node.input(0)?].constant().filter(|t| t.nbytes() <= READ)?.to_vec::<bool>()?;

@@ -32,7 +32,7 @@ struct Kept {
     adders: Vec<NodeId>,
 }
 
-/// What can keep dimensions, with the constants that it takes then.
+/// The nodes that can keep dimensions, with the constants that they take then.
 type Found = (Kept, FxHashMap<Value, Tensor>);
 
 /// The rule, and for which values it failed: all nodes that add the same dimensions to a value

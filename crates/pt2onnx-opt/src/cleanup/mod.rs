@@ -10,11 +10,11 @@
 //! | two transposes or reshapes with element-wise nodes between them | `sink_transpose` |
 //! | `Squeeze` and `Unsqueeze` with element-wise nodes between them | `keepdims` |
 //! | a transpose behind `Unsqueeze` | `unit_dims` |
-//! | a transpose between two reshapes, of which one merges dimensions | `reshape_transpose` |
+//! | a transpose between two reshapes, one merging dimensions | `reshape_transpose` |
 //! | `Expand` before an operator that broadcasts | `broadcast` |
 //! | `Gather`, and slices and other nodes that pick elements | `gather_slice` |
-//! | `Concat` of what was taken out of one tensor | `concat_of_slices` |
-//! | a `Reshape` of which one size is computed | `infer_reshape_dim` |
+//! | `Concat` of values taken out of one tensor | `concat_of_slices` |
+//! | a `Reshape` with one computed size | `infer_reshape_dim` |
 //! | `Where` and others that guard against NaN or against no keys | `nan_guards` |
 //! | first states of recurrent networks | `rnn_initial_state` |
 //! | sequences of tensors | `sequences` |

@@ -1,4 +1,4 @@
-//! First states of recurrent networks that are zeros, as they are if they are not given.
+//! First states of recurrent networks that are zeros, which is also the default.
 
 use crate::{analysis, graph::Changed};
 use pt2onnx_ir::{Model, Node, NodeId, Traits, Value, attrs};

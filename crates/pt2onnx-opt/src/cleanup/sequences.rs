@@ -5,7 +5,7 @@ use pt2onnx_ir::{Attributes, InsertPoint, Model, Node, NodeId, Type, Use, Value,
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-/// Sequences of more items are left as they are.
+/// Longer sequences stay unchanged.
 const MOST: usize = 256;
 
 /// Whether a node may take something out of a sequence, or split a tensor into one.
@@ -120,7 +120,7 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
         rewrite::become_node(model, id, "Concat", &inputs, attributes);
         return Some(true);
     }
-    // What a tensor was split into, joined again.
+    // The parts of a split tensor, joined again.
     let made = made_by(model, id, "SplitToSequence")?;
     let options = attrs::SplitToSequence::read(&model[made]).ok()?;
     let x = model[made].input(0)?;

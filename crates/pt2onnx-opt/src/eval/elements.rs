@@ -20,7 +20,7 @@ impl Numeric {
         }
     }
 
-    /// The order of two elements of one type, neither of which is NaN.
+    /// The order of two elements of one type that are not NaN.
     pub fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(&b),

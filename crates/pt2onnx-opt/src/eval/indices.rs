@@ -91,7 +91,7 @@ fn eye_like(call: &Call) -> Option<Tensor> {
     tensor_of(dtype, x.shape(), places.map(one).map(Some), rounding)
 }
 
-/// The largest or smallest elements, and where they are. Of equal ones, the first comes first. The
+/// The largest or smallest elements, and their positions. Equal elements keep their order. The
 /// order of NaN is not defined.
 fn top_k(call: &Call) -> Option<Vec<Tensor>> {
     let x = call.input(0)?;

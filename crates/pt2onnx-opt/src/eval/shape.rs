@@ -22,7 +22,7 @@ pub(super) static OPS: &[Row] = &[
     ("Range", Eval::One(range)),
 ];
 
-/// What `Shape` with `start` and `end` gives for these sizes.
+/// The result of `Shape` with `start` and `end` for these sizes.
 pub(crate) fn shape_range<T>(sizes: &[T], start: i64, end: Option<i64>) -> &[T] {
     let rank = sizes.len() as i64;
     let held =
@@ -119,7 +119,7 @@ fn transpose(call: &Call) -> Option<Tensor> {
     let sizes: Vec<usize> = perm.iter().map(|&p| x.shape()[p]).collect();
     call.room(x.dtype(), &sizes)?;
     if x.dtype().bits() < 8 {
-        // Elements without an address of their own have no views.
+        // Elements smaller than a byte have no views.
         return tensor(x.dtype(), &array::<u8>(x)?.permuted_axes(perm));
     }
     let strides: Vec<usize> = perm.iter().map(|&p| x.strides()[p]).collect();

@@ -68,7 +68,7 @@ struct Cones<'a> {
     options: &'a Options,
     /// Known nodes, and their positions.
     known: FxHashMap<NodeId, usize>,
-    /// What was computed; `None` if it cannot be.
+    /// The results of computed nodes; `None` if a node cannot be computed.
     done: FxHashMap<NodeId, Option<Vec<Tensor>>>,
     bytes: usize,
     storage_refs: StorageRefs,

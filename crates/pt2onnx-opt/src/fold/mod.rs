@@ -50,7 +50,7 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     }
     // Weights may have taken nodes in.
     nodes.retain(|&node| model.contains(node));
-    // What may be folded now, with its results if they are computed already.
+    // Nodes that may be folded now, with their results if these are computed already.
     let found = pool::find(&nodes, |node| {
         let operands = operands(model, node, options);
         let computed = || operands.map(|operands| fold.cheap(model, node, &operands));

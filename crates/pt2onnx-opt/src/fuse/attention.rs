@@ -127,9 +127,9 @@ fn over_keys(cx: &Builder, found: &Match) -> Option<()> {
     last(attrs::Softmax::read(&found.node(cx, "s")?).ok()?.axis).then_some(())
 }
 
-/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64
-/// operands, float32 must hold it and its root, by which ONNX's formula multiplies queries and
-/// keys. (Without the attribute, runtimes compute the scale in float32.)
+/// The factor as the attribute `scale`, a float32. `None` if it does not fit: for float64 operands,
+/// float32 must hold it and its root, by which ONNX's formula multiplies queries and keys. (Without
+/// the attribute, runtimes compute the scale in float32.)
 fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
     let kept = scale as f32;
     let root = kept.sqrt();

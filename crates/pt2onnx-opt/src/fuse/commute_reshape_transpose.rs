@@ -100,7 +100,7 @@ fn split_first(cx: &Builder, found: &Match) -> Option<(Vec<Expr>, Vec<usize>)> {
     let perm = perm(cx, found, "t")?;
     let parts = sizes(cx, found.value("r")?)?;
     let groups = analysis::merged(&parts, &sizes(cx, found.value("t")?)?)?;
-    // Of each dimension of the operand, the dimensions of the result.
+    // The dimensions of the result for each dimension of the operand.
     let mut from: Vec<Range<usize>> = vec![0..0; perm.len()];
     for (group, &p) in groups.iter().zip(&perm) {
         *from.get_mut(p)? = group.clone();

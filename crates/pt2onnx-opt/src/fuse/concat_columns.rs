@@ -13,7 +13,7 @@ const SMALL: usize = 64 << 10;
 /// As many operators are between a weight and its constants, at most.
 const STEPS: usize = 4;
 
-/// What the columns of a matrix are computed from.
+/// The source of the columns of a matrix.
 pub(super) enum Columns {
     /// A constant with the same columns.
     Own(Tensor),
@@ -182,7 +182,7 @@ fn is_by_column(model: &Model, id: NodeId) -> bool {
         }
 }
 
-/// A tensor each row of which has the rows of all parts. `None` if a part has no values.
+/// A tensor whose rows join the rows of all parts. `None` if a part has no values.
 fn joined(parts: Vec<Tensor>, rows: usize, shape: impl Into<Vec<usize>>) -> Option<Tensor> {
     let dtype = parts.first()?.dtype();
     let rows = Rows { rows, element: dtype.bits() / 8, parts };

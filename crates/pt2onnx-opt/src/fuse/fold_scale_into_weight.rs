@@ -38,7 +38,7 @@ fn fusions() -> Result<Vec<Fusion>, PatternError> {
             ("Mul(w:LAYER(x, #weight), #c)", Kind::Mul),
             ("Div(w:LAYER(x, #weight), #c)", Kind::Div),
         ] {
-            // The bias of a MatMul is a node of its own.
+            // The bias of a MatMul is a separate node.
             if op == "MatMul" && !matches!(kind, Kind::Mul | Kind::Div) {
                 continue;
             }

@@ -69,8 +69,8 @@ fn picked(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.unsqueeze(y, &added))
 }
 
-/// The places of points that nothing else uses: the coordinates, each of which changes along one
-/// dimension, are joined as the last one.
+/// The places of points that nothing else uses: coordinates that change along one dimension each
+/// are joined along the last one.
 fn places(model: &Model, points: Value) -> Option<Vec<Places>> {
     let shape = analysis::shape(model, points).filter(|_| model[points].uses().len() == 1)?;
     let joined = &model[model.producer(points)?];
@@ -155,7 +155,7 @@ fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
     is_one_node(cx, y, source)?.then_some(y)
 }
 
-/// What is reshaped to a value.
+/// The value that is reshaped to this one.
 fn flat_source(model: &Model, x: Value) -> Option<Value> {
     let node = &model[model.producer(x)?];
     let source = node.input(0)?;

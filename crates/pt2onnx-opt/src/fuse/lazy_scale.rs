@@ -44,8 +44,7 @@ pub(super) fn scaled<T: Real>(
 ) -> Option<Tensor> {
     let shape = weight.shape();
     let transposed = op == "ConvTranspose";
-    // The dimension of the output channels, of which a transposed convolution has only those of one
-    // group.
+    // The dimension of the output channels; for a transposed convolution, those of one group.
     let axis = match op {
         "ConvTranspose" => 1,
         "Gemm" if !attrs::Gemm::read(linear).ok()?.trans_b => 1,
@@ -85,7 +84,7 @@ struct Scaled<T> {
     own: usize,
     /// Elements that follow each other and are of one channel.
     inner: usize,
-    /// Each so many rows have channels of their own.
+    /// The number of rows of a group; each group has its own channels.
     rows_of_group: usize,
     element: PhantomData<T>,
 }

@@ -36,7 +36,7 @@ pub(super) fn normalised(cx: &Builder, found: &Match) -> Result<(Value, i64, f32
     Ok((source, -(count as i64), epsilon))
 }
 
-/// What `x` is cast from, if that is a half of the type of `cast`.
+/// The value that `x` is cast from, if it is a half of the type of `cast`.
 fn uncast(model: &Model, x: Value, cast: Value) -> Option<Value> {
     let (to, _) = tensor_type(model, cast)?;
     let before = &model[model.producer(x)?];

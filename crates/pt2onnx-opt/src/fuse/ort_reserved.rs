@@ -1,5 +1,4 @@
-//! Nodes that passes leave to ONNX Runtime, whose own fusions replace more of them when it loads the
-//! model.
+//! Nodes that passes leave to ONNX Runtime: its own fusions replace more of them on loading.
 //!
 //! Its fusions look for certain nodes: a rewrite that takes one of them saves a node or two, and
 //! costs a whole fused operator. They are left for every target: models of the target `standard`

@@ -92,7 +92,7 @@ fn spatial_pads(
         None => (0..rank as i64).collect(),
     };
     let spatial = rank.checked_sub(2)?;
-    // `Conv` and `MaxPool` have the same attributes, as far as they are used for them.
+    // The attributes that matter are the same for `Conv` and `MaxPool`.
     let options = attrs::AveragePool::read(&window).ok()?;
     let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * spatial]);
     let (none_yet, half) = (pads.iter().all(|&p| p == 0), axes.len());

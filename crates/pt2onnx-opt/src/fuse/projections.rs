@@ -34,7 +34,7 @@ struct Projection {
     sum: NodeId,
     reshape: NodeId,
     inputs: [Value; 2],
-    /// The sizes after the `Reshape`, of which at most one is -1.
+    /// The sizes after the `Reshape`; at most one is -1.
     sizes: Vec<i64>,
 }
 
@@ -91,7 +91,7 @@ fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
 /// Makes the products of a group matrix products, if that is fewer nodes.
 fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     let first = group.first()?.product;
-    // A Reshape of which nothing else is left goes into the new one.
+    // A Reshape that only the group uses goes into the new one.
     let absorbed = model[model.producer(x)?].is("Reshape") && model[x].uses().len() == group.len();
     if !is_feature_map(model, x) || group.len() < 2 && !absorbed {
         return None;

@@ -88,7 +88,7 @@ fn merged(
 const ALIKE: f64 = 16.0;
 
 /// Whether the merged constant gives the same floats up to rounding, and is infinite where the
-/// chain is. `is_small` tells whether the value is far from where its products overflow.
+/// chain is. `is_small` decides whether the value is far from where its products overflow.
 fn harmless(a: &Tensor, b: &Tensor, how: How, is_small: impl Fn() -> bool) -> Option<bool> {
     let (a, b) = (floats(a)?, floats(b)?);
     if how == How::Bound {

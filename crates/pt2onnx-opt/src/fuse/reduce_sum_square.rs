@@ -1,5 +1,4 @@
-//! `ReduceL2(x)²` becomes `ReduceSumSquare(x)`. A norm of integers stays: it is rounded before it is
-//! squared.
+//! `ReduceL2(x)²` becomes `ReduceSumSquare(x)`, except for integers, whose norm is rounded first.
 
 use crate::{
     analysis::dtype,

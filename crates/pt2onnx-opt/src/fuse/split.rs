@@ -93,7 +93,7 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
     let (dtype, shape) = analysis::tensor_type(model, x)?;
     let shape = shape.clone();
     let size = shape.get(axis)?.as_int()?;
-    // What no slice takes is an output that nothing uses.
+    // A part that no slice takes is an output without uses.
     let (mut sizes, mut users, mut at) = (Vec::new(), Vec::new(), 0);
     for part in &parts {
         if part.from > at {

@@ -7,11 +7,11 @@ use pt2onnx_ir::{Model, ModuleId, NodeId, RegionId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// At most this often, groups of one level are split. What then cannot be neighbours belongs to the
-/// call around.
+/// Groups of one level are split at most this often. Nodes that then cannot be neighbours belong to
+/// the call around.
 const MAX_SPLITS: usize = 64;
 
-/// What a group consists of.
+/// A part of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Member {
     Node(NodeId),
@@ -279,7 +279,7 @@ impl<'a> Level<'a> {
         self.renumber();
     }
 
-    /// Makes a unit of its own of the nodes of a group that can be computed next.
+    /// Separates the nodes of a group that can be computed next from its other nodes.
     fn split(&mut self, done: &[bool]) {
         let Some(stuck) = self.unit_of.iter().copied().find(|unit| !done[*unit]) else {
             return;

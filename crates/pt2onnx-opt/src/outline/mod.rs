@@ -34,7 +34,7 @@ const SMALL: usize = 16;
 /// a call cannot be neighbours, because others compute something in between, its parts become
 /// several functions.
 ///
-/// Types, names and metadata of the model's inputs, outputs and weights stay as they are. Values in
+/// Types, names and metadata of the model's inputs, outputs and weights stay unchanged. Values in
 /// functions need names: [`Model::assign_names`].
 pub fn outline(model: &mut Model, chosen: impl Fn(ModuleId) -> bool) -> usize {
     let bodies = |n: &NodeId| model[*n].regions().collect::<Vec<_>>();
@@ -100,7 +100,7 @@ impl Outliner {
     }
 }
 
-/// Whether a constant is no weight, and so small that each function has its own.
+/// Whether a constant is not a weight, and so small that each function has its own.
 fn stays_inside(data: &ValueData) -> bool {
     data.name.is_none() && data.constant().is_some_and(|t| t.numel() <= SMALL)
 }

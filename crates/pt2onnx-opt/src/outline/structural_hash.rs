@@ -1,4 +1,4 @@
-//! What bodies must have in common to become one function.
+//! Skeletons of bodies: bodies with the same skeleton can become one function.
 
 use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Type, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,7 +19,7 @@ pub(super) struct Skeleton {
     pub(super) key: Vec<u8>,
     /// The values that were left out, in order.
     pub(super) slots: Vec<Slot>,
-    /// The values that the bodies of nodes define, in order. Files tell their types.
+    /// The values that the bodies of nodes define, in order. Files declare their types.
     pub(super) typed: Vec<Value>,
     numbers: FxHashMap<Value, usize>,
 }
@@ -52,7 +52,7 @@ impl Skeleton {
         self.typed.push(value);
     }
 
-    /// What types must have in common: everything but sizes.
+    /// Adds the part of a type that bodies must have in common: everything but sizes.
     fn ty(&mut self, ty: Option<&Type>) {
         match ty {
             Some(Type::Tensor(ty)) => self.text(&ty.dtype.to_string()),

@@ -12,7 +12,7 @@ use std::{str::FromStr, sync::Arc};
 pub struct PatternError {
     /// The text.
     pub pattern: String,
-    /// What should be there, such as "a name or an operator".
+    /// The part that is missing, such as "a name or an operator".
     pub expected: &'static str,
     /// The text from where it should be.
     pub rest: String,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// | `x` | any value; the same value wherever the name is written |
 /// | `#x` | the same, but only a constant |
 /// | `0.5`, `-inf` | a float constant with one element of that value, rounded to its type |
-/// | `Mul(x, Sigmoid(x))` | the only output of a node of ONNX's own domain, given patterns for its first inputs |
+/// | `Mul(x, Sigmoid(x))` | the only output of a node of ONNX's domain, with such first inputs |
 /// | `com.example.Silu(x)` | the same for a node of the domain `com.example` |
 /// | `s:Sigmoid(x)` | the same, and lets `s` be the node's output |
 /// | `{a \| b}` | one of several patterns |

@@ -14,13 +14,13 @@ use rustc_hash::FxHashMap;
 /// The elements of a vector or scalar of int64, and how many dimensions it has.
 type Sizes = (usize, Vec<Expr>);
 
-/// What is known while a graph is walked.
+/// The state of a walk over a graph.
 struct Walk<'a> {
     computed: &'a Computed,
     sources: Sources,
     /// The first value in scope that has these elements, vector or scalar.
     firsts: FxHashMap<Sizes, Value>,
-    /// What `firsts` has, in order.
+    /// The keys of `firsts`, in order.
     order: Vec<Sizes>,
     /// The opset that the model is written for.
     opset: u32,

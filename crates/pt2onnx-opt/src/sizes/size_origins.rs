@@ -102,7 +102,7 @@ impl Sources {
         Some(new)
     }
 
-    /// What stands beside a size is read with it, where the same tensor has it there.
+    /// Elements beside a size are read with it, where the same tensor has them there.
     fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
         let dim = |x: Value, axis: usize| analysis::shape(model, x)?.get(axis);
@@ -208,7 +208,7 @@ fn same_source(parts: &[Part]) -> Option<Value> {
     parts.iter().all(|p| source(p) == Some(first)).then_some(first)
 }
 
-/// What a value is made of already; one empty list of parts if that could be done in fewer nodes.
+/// The parts that a value already consists of; an empty list if fewer nodes could make it.
 fn found(model: &Model, value: Value, scalar: bool) -> Option<Vec<Part>> {
     let worse = Some(Vec::new());
     let made = model.producer(value)?;
@@ -275,7 +275,7 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
     (run && (index.rank() == 0) == scalar).then_some(Part::Sizes(x, from, from + axes.len()))
 }
 
-/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is no
+/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is not
 /// shorter than a `Gather`, and the `Shape` that a `Gather` takes is of use for other sizes.
 fn takes_out(model: &Model, node: &Node) -> bool {
     let is_vector = |u: Use| !matches!(u, Use::Input(user, 0) if model[user].is("Reshape"));

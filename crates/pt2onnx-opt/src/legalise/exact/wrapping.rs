@@ -27,9 +27,9 @@ const TOP_K: u32 = 11;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
-/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Rewritten::InPlace`] if it computes
-/// them as ONNX says. `sums` are those and the extremes made here, which are exact whatever becomes
-/// of their inputs.
+/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Rewritten::InPlace`] if it
+/// computes them as ONNX specifies. `sums` holds the sums and extremes made here, which are exact
+/// whatever becomes of their inputs.
 pub(crate) fn exact(
     model: &mut Model,
     id: NodeId,

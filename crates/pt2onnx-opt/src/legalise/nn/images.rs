@@ -254,7 +254,7 @@ pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Outcome {
     Ok(Rewritten::InPlace)
 }
 
-/// Whether only the older form has such a `Resize`: scales beside sizes, or a mode that was dropped.
+/// Whether only the older form has such a `Resize`: scales beside sizes, or a dropped mode.
 pub(crate) fn is_lost(model: &Model, id: NodeId) -> bool {
     let mode = model[id].read::<&str>("coordinate_transformation_mode");
     let scaled = model[id].input(2).is_some() && model[id].input(3).is_some();

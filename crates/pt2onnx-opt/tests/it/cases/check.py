@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-#: The opset of graphs that do not tell theirs.
+#: The opset of graphs that do not declare one.
 CANONICAL = 26
 #: Sizes of dimensions that have names; 8 for others.
 SIZES = {"N": 3, "M": 4, "B": 2, "H": 6, "W": 5, "D": 4, "S": 3, "T": 7, "P": 4, "K": 2}

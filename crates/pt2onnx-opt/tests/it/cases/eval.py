@@ -466,7 +466,7 @@ def narrow():
         case("Cast", array([0.0, 1.0], "float32"), to=type_number(dtype))
         case("Cast", array([1.5], "float32"), to=type_number(dtype), none=True)
         case("Cast", array([300.0], "float32"), to=type_number(dtype), none=True)
-    # What only moves elements.
+    # Operators that only move elements.
     for dtype in list(NARROW):
         x = array(np.array([0, 1, 1, 0, 1, 0, 1, 1, 0, 1]) + (1 if "e8m0" in dtype else 0), dtype).reshape(2, 5)
         case("Transpose", x)
