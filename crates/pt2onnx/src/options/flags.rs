@@ -56,7 +56,8 @@ fn possible_values(words: Vec<(String, String)>) -> PossibleValuesParser {
     PossibleValuesParser::new(words.into_iter().map(value))
 }
 
-/// The flags of a [`Task`]: `#[command(flatten)] flags: Flags<{ Task::Convert as u8 }>`.
+/// The flags of a [`Task`](super::Task):
+/// `#[command(flatten)] flags: Flags<{ Task::Convert as u8 }>`.
 pub struct Flags<const TASK: u8>(Vec<Given>);
 
 /// A flag that was given.
