@@ -138,6 +138,11 @@ fn lists_are_sliced_up_to_numbers_of_data() {
     assert_eq!(ops.iter().filter(|op| *op == "aten.slice.Tensor").count(), 2, "{ops:?}");
     let error = flat(&body.replace("[x, x]", "[\"a\"]"), X).unwrap_err().to_string();
     assert!(error.contains("expected a known integer"), "{error}");
+
+    let sizes = "  def forward(self, x: Tensor) -> Tensor:\n    n = int(torch.sum(x))\n    \
+        return torch.new_ones(x, [1, 2, 3][:n])\n";
+    let error = flat(sizes, X).unwrap_err().to_string();
+    assert!(error.contains("a list whose length is a known integer"), "{error}");
 }
 
 #[test]

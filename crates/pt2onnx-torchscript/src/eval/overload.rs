@@ -41,6 +41,15 @@ impl Evaluator<'_> {
                 }
             }
         }
+        let given = args.iter().chain(kwargs.iter().map(|(_, value)| value));
+        let is_dyn_list =
+            |value: &&Value| matches!(value, Value::List(list) if self.dyn_list(*list).is_some());
+        if !overloads.is_empty()
+            && let Some(list) = given.into_iter().find(is_dyn_list)
+        {
+            let expected = "a list whose length is a known integer";
+            return Err(Problem::Kind { expected, found: self.describe(list) });
+        }
         let mut kinds: Vec<String> = args.iter().map(|a| self.describe(a)).collect();
         kinds.extend(kwargs.iter().map(|(name, v)| format!("{name}={}", self.describe(v))));
         Err(Problem::NoOverload(format!("{name}({})", kinds.join(", "))))
