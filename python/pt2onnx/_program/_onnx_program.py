@@ -188,13 +188,14 @@ class ONNXProgram:
             OnnxExporterError: A weight has another shape or type; for other models also where a
                 weight has a value already.
         """
-        from .._serialize import Tensors
-
         _check_mapping("state_dict", state_dict)
         for name, weight in state_dict.items():
             if not hasattr(weight, "shape"):
                 kind = type(weight).__name__
                 raise TypeError(f"weight {name}: it must be a torch.Tensor, not {kind}")
+        # This module needs PyTorch, the checks do not.
+        from .._serialize import Tensors
+
         self.release()
         self._forget_origin_of_changes()
         if self._remake is not None and self.exported_program is not None:
