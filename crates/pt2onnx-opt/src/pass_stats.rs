@@ -69,7 +69,7 @@ impl fmt::Display for Refusal {
 ///
 /// let text = r#"<ir_version: 9, opset_import: ["" : 20]>
 /// main_graph (double[2] x) => (double[2] y) <double _zero = {0}, double _one = {1}> {
-///     a = Identity (x) b = Max (a, _zero) y = Max (b, _one) }"#;
+///     a = Identity (x) b = Max (a, _zero) y = Min (b, _one) }"#;
 /// let mut model: pt2onnx_ir::Model = text.parse()?;
 /// let stats = PassStats::default();
 /// optimize(&mut model, &Options { stats: Some(stats.clone()), opset: 11, ..Options::default() });
