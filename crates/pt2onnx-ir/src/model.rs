@@ -183,6 +183,14 @@ impl Model {
         self[value].constant()?.to_ints()
     }
 
+    /// The only element of a constant of int64 or int32; `None` for other values.
+    pub fn const_int(&self, value: Value) -> Option<i64> {
+        match self.const_ints(value)?[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
     /// Replaces the tensor of a constant. Returns false, and changes nothing, if the value is not a
     /// constant or the element type or sizes differ.
     pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {

@@ -13,6 +13,16 @@ pub enum Use {
     Output(RegionId, u32),
 }
 
+impl Use {
+    /// The node and the position of its input.
+    pub fn input(self) -> Option<(NodeId, usize)> {
+        match self {
+            Self::Input(node, i) => Some((node, i as usize)),
+            Self::Output(..) => None,
+        }
+    }
+}
+
 /// Up to this number, uses are searched one by one.
 const FEW: usize = 8;
 

@@ -52,6 +52,11 @@ impl ValueData {
         self.uses.as_slice().iter().copied()
     }
 
+    /// Whether it is an output of a region.
+    pub fn is_output(&self) -> bool {
+        self.uses().any(|at| at.input().is_none())
+    }
+
     /// Whether the output is left out of its node. Some operators compute something else if an
     /// output is there.
     pub fn is_left_out(&self) -> bool {

@@ -1,11 +1,13 @@
-//! Walks over a model: its nodes, values, inputs and outputs.
+//! Walks over a model: its nodes, values with their types, inputs and outputs.
 
 use crate::{
     ids::{NodeId, RegionId, Value},
     model::Model,
-    region::Output,
+    region::{InsertPoint, Output},
+    types::Shape,
     value::{Def, ValueData},
 };
+use pt2onnx_tensor::DType;
 
 impl Model {
     /// The node that makes a value.
@@ -16,9 +18,35 @@ impl Model {
         }
     }
 
+    /// The element type of a tensor, if known.
+    pub fn dtype(&self, value: Value) -> Option<DType> {
+        Some(self[value].ty.as_ref()?.as_tensor()?.dtype)
+    }
+
+    /// The sizes of a tensor, if the rank is known.
+    pub fn shape(&self, value: Value) -> Option<&Shape> {
+        self[value].ty.as_ref()?.as_tensor()?.shape.as_ref()
+    }
+
+    /// The element type and sizes of a tensor, if both are known.
+    pub fn tensor_type(&self, value: Value) -> Option<(DType, &Shape)> {
+        self.dtype(value).zip(self.shape(value))
+    }
+
+    /// The number of dimensions of a tensor, if known.
+    pub fn rank(&self, value: Value) -> Option<usize> {
+        self.shape(value).map(Vec::len)
+    }
+
     /// The node after a node in its region.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
         self.links[node.index()].next
+    }
+
+    /// The place right after a node.
+    pub fn after(&self, node: NodeId) -> InsertPoint {
+        let end = InsertPoint::End(self[node].region());
+        self.next(node).map_or(end, InsertPoint::Before)
     }
 
     /// The node before a node in its region.
@@ -69,7 +97,12 @@ impl Model {
 
     /// All values that were ever made, including those of erased nodes.
     pub fn values(&self) -> impl Iterator<Item = (Value, &ValueData)> {
-        self.values.iter().enumerate().map(|(i, v)| (Value::new(i), v))
+        self.values_from(0)
+    }
+
+    /// The values but those that were added first, so many.
+    pub fn values_from(&self, first: usize) -> impl Iterator<Item = (Value, &ValueData)> {
+        self.values.iter().enumerate().skip(first).map(|(i, v)| (Value::new(i), v))
     }
 
     /// The main graph's inputs.

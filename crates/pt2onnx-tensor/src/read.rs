@@ -1,6 +1,7 @@
 //! Reads ranges of a tensor's elements. Files are read, not mapped, so that memory stays free.
 
-use crate::{Compute, FileRange, Storage, Tensor};
+use crate::{Compute, DType, Element, FileRange, Storage, Tensor};
+use half::{bf16, f16};
 use std::{fs::File, io};
 
 /// A view whose rows or columns have larger steps is read element by element.
@@ -87,6 +88,30 @@ impl Tensor {
             (Some(storage), _) => storage.read(start, out),
             (None, Some(compute)) => fill(&**compute, self.nbytes(), start, out),
             (None, None) => Err(io::Error::other("a weight has no values")),
+        }
+    }
+
+    /// The elements of a tensor of numbers or bools as float64, which rounds integers beyond 2^53.
+    /// `None` for other types, or without values.
+    pub fn to_doubles(&self) -> Option<Vec<f64>> {
+        fn all<T: Element>(t: &Tensor, double: impl Fn(T) -> f64) -> Option<Vec<f64>> {
+            Some(t.to_vec::<T>()?.into_iter().map(double).collect())
+        }
+        match self.dtype() {
+            DType::F64 => self.to_vec(),
+            DType::F32 => all::<f32>(self, f64::from),
+            DType::F16 => all::<f16>(self, f64::from),
+            DType::BF16 => all::<bf16>(self, f64::from),
+            DType::I64 => all::<i64>(self, |v| v as f64),
+            DType::I32 => all::<i32>(self, f64::from),
+            DType::I16 => all::<i16>(self, f64::from),
+            DType::I8 => all::<i8>(self, f64::from),
+            DType::U64 => all::<u64>(self, |v| v as f64),
+            DType::U32 => all::<u32>(self, f64::from),
+            DType::U16 => all::<u16>(self, f64::from),
+            DType::U8 => all::<u8>(self, f64::from),
+            DType::Bool => all::<bool>(self, |v| f64::from(u8::from(v))),
+            _ => None,
         }
     }
 
