@@ -3,7 +3,7 @@
 //! ONNX Runtime's optimiser moves it behind the `Resize`, whose kernel then refuses images with the
 //! channels last. It does not move it through a `Reshape`, not even one that keeps all sizes.
 
-use crate::analysis::{every, shape};
+use crate::analysis::every;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use rustc_hash::FxHashSet;
@@ -28,7 +28,7 @@ fn shrunk(model: &Model, node: &Node) -> Option<Value> {
     let x = node.input(0).filter(|_| options.mode == "cubic" && !options.antialias)?;
     let scales = node.input(2).and_then(|scales| model[scales].constant());
     let grows = || {
-        let (from, to) = (shape(model, x)?, shape(model, *node.outputs().first()?)?);
+        let (from, to) = (model.shape(x)?, model.shape(*node.outputs().first()?)?);
         let known = |(from, to): (&Expr, &Expr)| {
             from == to || from.as_int().zip(to.as_int()).is_some_and(|(from, to)| from <= to)
         };
@@ -56,7 +56,7 @@ fn is_transposed(model: &Model, value: Value) -> bool {
 
 /// Reshapes the images to the sizes that they have.
 fn reshape(model: &mut Model, id: NodeId, x: Value) {
-    let Some(rank) = shape(model, x).map(Vec::len) else { return };
+    let Some(rank) = model.shape(x).map(Vec::len) else { return };
     let origins = model[id].origins.clone();
     let ty = model[x].ty.clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());

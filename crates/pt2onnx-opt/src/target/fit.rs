@@ -93,3 +93,19 @@ pub fn fit_imported(model: &mut Model, target: Target) -> Result<Vec<String>, Ta
         fit(model, target)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pt2onnx_ir::schema;
+
+    #[test]
+    fn tables_have_operators_of_the_standard() {
+        for (runtime, count) in [(&tensorrt::TENSORRT, 153), (&tract::TRACT, 161)] {
+            assert_eq!(runtime.operators.len(), count);
+            for (op, types) in &*runtime.operators {
+                assert!(*types != 0 && schema::lookup(op, runtime.newest_opset).is_some(), "{op}");
+            }
+        }
+    }
+}

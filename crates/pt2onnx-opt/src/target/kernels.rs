@@ -4,7 +4,6 @@
 
 use super::{error::Unrunnable, runtime::types};
 use crate::{
-    analysis::dtype,
     casts::{bound, cast_around},
     generated::ort_cpu,
     legalise::compute_bits,
@@ -69,7 +68,7 @@ pub(super) fn bridge_clips(model: &mut Model) {
         return;
     };
     for id in model.nodes_in(&[Model::MAIN]) {
-        let first = model[id].input(0).and_then(|x| dtype(model, x));
+        let first = model[id].input(0).and_then(|x| model.dtype(x));
         if model[id].is("Clip") && first == Some(DType::BF16) {
             cast_around(model, id, schema, "T", DType::BF16, DType::F32);
         }

@@ -10,21 +10,24 @@ use pt2onnx_ir::{
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 /// The operators, types and limits of a runtime.
 pub(super) struct Runtime {
     /// The newest opset that it reads.
     pub newest_opset: u32,
-    /// Its operators, sorted, each with the element types of its data as bits of their
-    /// discriminants. Indices, conditions and the like have the types of the standard.
-    pub operators: &'static [(&'static str, u32)],
+    /// Its operators, each with the element types of its data as bits of their discriminants.
+    /// Indices, conditions and the like have the types of the standard.
+    pub operators: LazyLock<FxHashMap<&'static str, u32>>,
     /// The limits of its operators.
     pub limits: &'static [Limit],
     /// The most dimensions of a value.
     pub max_rank: usize,
 }
 
-/// An operator, what is not supported, and whether that is the case for a node.
+/// An operator, or "" for all of them, what is not supported, and whether that is the case for a
+/// node.
 pub(super) type Limit = (&'static str, &'static str, fn(&NodeView) -> bool);
 
 pub(super) const fn types(dtypes: &[DType]) -> u32 {
@@ -34,6 +37,21 @@ pub(super) const fn types(dtypes: &[DType]) -> u32 {
         i += 1;
     }
     bits
+}
+
+/// Reads a table: lines of element types that end in a colon, and the operators that take them.
+pub(super) fn operators(table: &'static str) -> FxHashMap<&'static str, u32> {
+    let (mut operators, mut types) = (FxHashMap::default(), 0);
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_suffix(':') {
+            Some(names) => {
+                let known = DType::ALL.iter().filter(|d| names.split(' ').any(|n| n == d.name()));
+                types = known.fold(0, |bits, &dtype| bits | 1 << dtype as u32);
+            }
+            None => operators.extend(line.split_whitespace().map(|op| (op, types))),
+        }
+    }
+    operators
 }
 
 impl Runtime {
@@ -63,21 +81,17 @@ impl Runtime {
         failures
     }
 
-    fn operator(&self, op: &str) -> Option<u32> {
-        let row = self.operators.binary_search_by_key(&op, |(name, _)| name);
-        row.ok().map(|i| self.operators[i].1)
-    }
-
     /// Why a node is not supported, whatever its types are.
     pub fn lacks(&self, model: &Model, id: NodeId) -> Option<String> {
         let node = &model[id];
-        if !node.domain.is_empty() || self.operator(node.op()).is_none() {
+        if !node.domain.is_empty() || !self.operators.contains_key(node.op()) {
             return Some(format!("the operator {} is not supported", node.op()));
         }
         let seen = NodeView { model, node };
-        let broken = self.limits.iter().find(|(op, _, is)| *op == node.op() && is(&seen));
-        if let Some((op, what, _)) = broken {
-            return Some(format!("{op} does not support {what}"));
+        let concerns = |op: &str| op.is_empty() || op == node.op();
+        let broken = self.limits.iter().find(|(op, _, is)| concerns(op) && is(&seen));
+        if let Some((_, what, _)) = broken {
+            return Some(format!("{} does not support {what}", node.op()));
         }
         let deep = node.outputs().iter().filter_map(|&v| seen.rank(v));
         let deepest = deep.max().filter(|&rank| rank > self.max_rank)?;
@@ -95,7 +109,7 @@ impl Runtime {
         id: NodeId,
         schema: &OpSchema,
     ) -> Vec<(&'static str, DType, Option<DType>)> {
-        let types = self.operator(model[id].op()).unwrap_or_default();
+        let types = self.operators.get(model[id].op()).copied().unwrap_or_default();
         // Type variables of data are those that allow floats.
         let data = schema.constraints.iter().filter(|c| c.types.has_tensor(DType::F32));
         let gap = |c: &schema::TypeConstraint| {
@@ -115,12 +129,12 @@ pub(super) struct NodeView<'a> {
 
 impl NodeView<'_> {
     pub fn rank(&self, value: Value) -> Option<usize> {
-        analysis::rank(self.model, value)
+        self.model.rank(value)
     }
 
     /// Whether all dimensions of an input are known numbers.
     pub fn is_static(&self, input: usize) -> bool {
-        let shape = self.node.input(input).and_then(|v| analysis::shape(self.model, v));
+        let shape = self.node.input(input).and_then(|v| self.model.shape(v));
         shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
     }
 

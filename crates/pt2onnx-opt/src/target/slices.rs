@@ -1,7 +1,7 @@
 //! Names for the sizes of slices, where ONNX Runtime would give them wrong ones.
 
-use crate::analysis::{known, shape};
-use pt2onnx_ir::{Model, Type, Use, Value};
+use crate::analysis::known;
+use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashSet;
 
@@ -16,15 +16,14 @@ pub(super) fn name_sizes(model: &mut Model) {
     if model.opset != KEEPS_NAMES {
         return;
     }
-    let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
     let slices = model.graph_nodes().into_iter().filter(|&id| model[id].is("Slice"));
     let results = slices.filter_map(|id| model[id].outputs().first().copied());
-    let unnamed = |v: &Value| shape(model, *v).is_some_and(|s| !s.iter().all(known));
-    let unnamed: Vec<Value> = results.filter(|v| unnamed(v) && !given_out(v)).collect();
+    let unnamed = |v: &Value| model.shape(*v).is_some_and(|s| !s.iter().all(known));
+    let unnamed: Vec<Value> = results.filter(|v| unnamed(v) && !model[*v].is_output()).collect();
     if unnamed.is_empty() {
         return;
     }
-    let shapes = model.values().filter_map(|(value, _)| shape(model, value));
+    let shapes = model.values().filter_map(|(value, _)| model.shape(value));
     let mut taken: FxHashSet<String> =
         shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect();
     let mut names = (0..).map(|i| format!("slice_{i}"));

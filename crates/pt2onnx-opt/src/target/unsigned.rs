@@ -4,7 +4,7 @@
 //! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and
 //! the zero point move by 128, so that values stay what they are.
 
-use crate::{analysis::shape, eval::evaluate, folded_constants::FoldedConstants};
+use crate::{eval::evaluate, folded_constants::FoldedConstants};
 use pt2onnx_ir::{Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -131,7 +131,7 @@ fn sizes_of_zeros(model: &Model, id: NodeId) -> Option<Vec<usize>> {
     if !node.is("DequantizeLinear") {
         return Some(Vec::new());
     }
-    let sizes = shape(model, node.input(1)?)?.iter();
+    let sizes = model.shape(node.input(1)?)?.iter();
     sizes.map(|size| size.as_int().and_then(|n| usize::try_from(n).ok())).collect()
 }
 
