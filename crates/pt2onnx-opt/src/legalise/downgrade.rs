@@ -109,10 +109,10 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
 
 /// A node with an output of impossible sizes, which an older form would make.
 fn impossible(model: &Model) -> Option<Inexpressible> {
-    let sizes = |value: &Value| model[*value].ty.as_ref()?.as_tensor()?.shape.as_ref();
     model.nodes_in(&[Model::MAIN]).into_iter().find_map(|node| {
         let outputs = model[node].outputs();
-        let wrong = outputs.iter().find(|v| sizes(v).is_some_and(|sizes| !is_possible(sizes)))?;
+        let wrong =
+            outputs.iter().find(|v| model.shape(**v).is_some_and(|sizes| !is_possible(sizes)))?;
         let reason = format!("no tensor is {}", model[*wrong].ty.as_ref()?);
         Some(Inexpressible { place: model.describe(node), reason, lowest: model.opset })
     })
@@ -201,7 +201,7 @@ impl Downgrade {
                 When::Superset | When::Always => true,
             });
             if let Some(down) = step.and_then(|step| step.down) {
-                match down(model, id).map_err(|Reason(reason)| failure(model, reason))? {
+                match down.rewrite(model, id).map_err(|Reason(reason)| failure(model, reason))? {
                     Rewritten::Replaced => return Ok(Rewritten::Replaced),
                     Rewritten::Surrounded => done = Rewritten::Surrounded,
                     Rewritten::InPlace => {}

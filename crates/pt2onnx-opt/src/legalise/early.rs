@@ -4,9 +4,9 @@ use super::{
     forms::{constant_numbers, front, input, keep_inputs, set},
     index::indices::nonnegative,
     insert_casts,
-    replace::{Outcome, Rewritten, replace},
+    replace::{Emitted, Outcome, Rewritten, replace},
 };
-use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Shape, Type, Value, attrs};
+use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -16,7 +16,7 @@ const MOST_PLACES: usize = 4096;
 /// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded
 /// to the same sizes.
 pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
-    let shape = |v: &Option<Value>| v.and_then(|v| crate::analysis::shape(model, v).cloned());
+    let shape = |v: &Option<Value>| v.and_then(|v| model.shape(v).cloned());
     let shapes: Option<Vec<_>> = model[id].inputs().iter().map(shape).collect();
     let shapes = shapes.ok_or("the sizes of its inputs are not known")?;
     if shapes.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -31,69 +31,65 @@ pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `Expand` by `Tile`: dimensions of size 1 are repeated.
-pub(super) fn expand(model: &mut Model, id: NodeId) -> Outcome {
+pub(super) fn expand(cx: &Builder, node: &Node) -> Emitted {
     let unknown = "its sizes are not known";
-    replace(model, id, |cx, node| {
-        let (x, target) = (input(node, 0)?, input(node, 1)?);
-        let dims = node.outputs().first().and_then(|v| cx.known_shape(*v)).ok_or(unknown)?;
-        let from = cx.known_shape(x).ok_or(unknown)?;
-        let lead = dims.len().checked_sub(from.len()).ok_or(unknown)?;
-        let whole: Vec<Expr> = (0..lead).map(|_| Expr::int(1)).chain(from).collect();
-        let mut repeated = Vec::new();
-        for (own, wanted) in whole.iter().zip(&dims) {
-            if own == wanted {
-                repeated.push(0);
-            } else if own.as_int() == Some(1) {
-                repeated.push(1);
-            } else {
-                return Err(format!("a size of {own} may be 1 or {wanted}").into());
-            }
+    let (x, target) = (input(node, 0)?, input(node, 1)?);
+    let dims = node.outputs().first().and_then(|v| cx.known_shape(*v)).ok_or(unknown)?;
+    let from = cx.known_shape(x).ok_or(unknown)?;
+    let lead = dims.len().checked_sub(from.len()).ok_or(unknown)?;
+    let whole: Vec<Expr> = (0..lead).map(|_| Expr::int(1)).chain(from).collect();
+    let mut repeated = Vec::new();
+    for (own, wanted) in whole.iter().zip(&dims) {
+        if own == wanted {
+            repeated.push(0);
+        } else if own.as_int() == Some(1) {
+            repeated.push(1);
+        } else {
+            return Err(format!("a size of {own} may be 1 or {wanted}").into());
         }
-        let known: Option<Vec<i64>> = { dims.iter().zip(&repeated) }
-            .map(|(d, &repeated)| if repeated == 1 { d.as_int() } else { Some(1) })
-            .collect();
-        let repeats = match known {
-            Some(known) => cx.ints(&known),
-            None => {
-                let all = cx.known_shape(target).and_then(|s| s.first()?.as_int());
-                if all != Some(dims.len() as i64) {
-                    return Err(unknown.into());
-                }
-                let kept: Vec<i64> = repeated.iter().map(|r| 1 - r).collect();
-                cx.add(cx.mul(target, cx.ints(&repeated)), cx.ints(&kept))
+    }
+    let known: Option<Vec<i64>> = { dims.iter().zip(&repeated) }
+        .map(|(d, &repeated)| if repeated == 1 { d.as_int() } else { Some(1) })
+        .collect();
+    let repeats = match known {
+        Some(known) => cx.ints(&known),
+        None => {
+            let all = cx.known_shape(target).and_then(|s| s.first()?.as_int());
+            if all != Some(dims.len() as i64) {
+                return Err(unknown.into());
             }
-        };
-        let made = cx.tile_op(cx.reshape(x, &whole), repeats);
-        cx.set_type(made, Type::tensor(cx.dtype(x), dims));
-        Ok(vec![made])
-    })
+            let kept: Vec<i64> = repeated.iter().map(|r| 1 - r).collect();
+            cx.add(cx.mul(target, cx.ints(&repeated)), cx.ints(&kept))
+        }
+    };
+    let made = cx.tile_op(cx.reshape(x, &whole), repeats);
+    cx.set_type(made, Type::tensor(cx.dtype(x), dims));
+    Ok(vec![made])
 }
 
 /// `Where`: elements of both choices are gathered by their positions. Arithmetic would turn an
 /// infinity that is not chosen into NaN.
-pub(super) fn select(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (condition, x, y) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-        let one = Expr::int(1);
-        if cx.numel(x) == one && cx.numel(y) == one {
-            let both = [y, x].map(|v| cx.reshape(v, &[Expr::int(1)]));
-            let rank = cx.rank(x).max(cx.rank(y)).saturating_sub(cx.rank(condition));
-            let condition = cx.unsqueeze(condition, &(0..rank).collect::<Vec<_>>());
-            return Ok(vec![cx.gather(cx.concat(&both, 0), cx.cast(condition, DType::I64), 0)]);
-        }
-        let dims = cx.broadcast_shapes(&cx.shape(x), &cx.shape(y));
-        let dims = cx.broadcast_shapes(&cx.shape(condition), &dims);
-        let count = Expr::product(dims.iter().cloned());
-        let flat = |v| cx.reshape(cx.expand(v, &dims), std::slice::from_ref(&count));
-        let both = cx.concat(&[flat(x), flat(y)], 0);
-        let second = cx.mul(cx.cast(cx.not(condition), DType::I64), cx.number(&count));
-        let mut places = cx.add(places(cx, &dims), second);
-        if !nonnegative(&cx.model(), places) {
-            // Makes this visible.
-            places = cx.abs(places);
-        }
-        Ok(vec![cx.gather(both, places, 0)])
-    })
+pub(super) fn select(cx: &Builder, node: &Node) -> Emitted {
+    let (condition, x, y) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+    let one = Expr::int(1);
+    if cx.numel(x) == one && cx.numel(y) == one {
+        let both = [y, x].map(|v| cx.reshape(v, &[Expr::int(1)]));
+        let rank = cx.rank(x).max(cx.rank(y)).saturating_sub(cx.rank(condition));
+        let condition = cx.unsqueeze(condition, &(0..rank).collect::<Vec<_>>());
+        return Ok(vec![cx.gather(cx.concat(&both, 0), cx.cast(condition, DType::I64), 0)]);
+    }
+    let dims = cx.broadcast_shapes(&cx.shape(x), &cx.shape(y));
+    let dims = cx.broadcast_shapes(&cx.shape(condition), &dims);
+    let count = Expr::product(dims.iter().cloned());
+    let flat = |v| cx.reshape(cx.expand(v, &dims), std::slice::from_ref(&count));
+    let both = cx.concat(&[flat(x), flat(y)], 0);
+    let second = cx.mul(cx.cast(cx.not(condition), DType::I64), cx.number(&count));
+    let mut places = cx.add(places(cx, &dims), second);
+    if !nonnegative(&cx.model(), places) {
+        // Makes this visible.
+        places = cx.abs(places);
+    }
+    Ok(vec![cx.gather(both, places, 0)])
 }
 
 /// The position of each element of a tensor of these sizes, in row-major order.
@@ -126,22 +122,18 @@ fn places(cx: &Builder, dims: &[Expr]) -> Value {
 }
 
 /// `IsNaN`: NaN is neither above -1 nor below 1.
-pub(super) fn is_nan(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        Ok(vec![cx.not(cx.or(cx.greater(x, -1.0), cx.less(x, 1.0)))])
-    })
+pub(super) fn is_nan(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    Ok(vec![cx.not(cx.or(cx.greater(x, -1.0), cx.less(x, 1.0)))])
 }
 
 /// `Sign`: the difference of two comparisons; NaN for NaN.
-pub(super) fn sign(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let kind = cx.dtype(x);
-        let [above, below] = [cx.greater(x, 0), cx.less(x, 0)].map(|v| cx.cast(v, kind));
-        let sign = cx.sub(above, below);
-        Ok(vec![if kind.is_float() { cx.select(cx.is_nan(x), x, sign) } else { sign }])
-    })
+pub(super) fn sign(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let kind = cx.dtype(x);
+    let [above, below] = [cx.greater(x, 0), cx.less(x, 0)].map(|v| cx.cast(v, kind));
+    let sign = cx.sub(above, below);
+    Ok(vec![if kind.is_float() { cx.select(cx.is_nan(x), x, sign) } else { sign }])
 }
 
 /// `Greater` and `Less` of int64, which no float type holds: the upper halves are compared, then

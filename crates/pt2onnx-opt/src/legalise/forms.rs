@@ -4,9 +4,8 @@ use super::{
     error::Reason,
     replace::{Outcome, Rewritten, replace},
 };
-use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
-use pt2onnx_tensor::{DType, Element, Tensor};
+use pt2onnx_tensor::{DType, Tensor};
 
 /// The longest constant that replaces numbers in the model; longer ones need a newer opset.
 pub(super) const LONGEST: i64 = 1 << 20;
@@ -24,7 +23,7 @@ pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
 
 /// The rank of an input.
 pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, Reason> {
-    let rank = rank(model, input(&model[id], index)?);
+    let rank = model.rank(input(&model[id], index)?);
     rank.ok_or_else(|| "the rank of its input is not known".into())
 }
 
@@ -71,10 +70,7 @@ pub(super) fn floats(cx: &Builder, kind: DType, numbers: &[f64], sizes: &[usize]
 pub(super) fn constant_numbers(model: &Model, value: Value) -> Option<Vec<f64>> {
     let tensor = model[value].constant()?;
     match tensor.dtype() {
-        DType::F64 => tensor.to_vec(),
-        DType::F32 => widened::<f32, _>(tensor),
-        DType::F16 => widened::<half::f16, _>(tensor),
-        DType::I32 => widened::<i32, _>(tensor),
+        DType::F64 | DType::F32 | DType::F16 | DType::I32 => tensor.to_doubles(),
         DType::I64 => {
             let known = tensor.to_vec::<i64>()?.into_iter();
             let exact = |i: i64| (i.unsigned_abs() <= 1 << 53).then_some(i as f64);
@@ -82,10 +78,6 @@ pub(super) fn constant_numbers(model: &Model, value: Value) -> Option<Vec<f64>> 
         }
         _ => None,
     }
-}
-
-fn widened<T: Element + Into<U>, U>(tensor: &Tensor) -> Option<Vec<U>> {
-    Some(tensor.to_vec::<T>()?.into_iter().map(T::into).collect())
 }
 
 /// The constant integers of an input that is an attribute in an older form; `None` if it is not

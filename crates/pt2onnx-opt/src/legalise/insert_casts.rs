@@ -1,10 +1,7 @@
 //! Element types that an older form does not take: the node computes between casts in a type that
 //! gives exactly the same.
 
-use crate::{
-    analysis::dtype,
-    casts::{bound, cast_around},
-};
+use crate::casts::{bound, cast_around};
 use pt2onnx_ir::{
     Model, NodeId, Traits,
     schema::{OpSchema, TypeSet},
@@ -57,6 +54,6 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
 /// Whether the first input has one of the types.
 pub(super) fn is_of(model: &Model, id: NodeId, types: &[DType]) -> bool {
     let node = &model[id];
-    let first = node.input(0).and_then(|v| dtype(model, v));
+    let first = node.input(0).and_then(|v| model.dtype(v));
     first.is_some_and(|d| types.contains(&d))
 }

@@ -18,6 +18,9 @@ pub(super) enum Rewritten {
 /// The result of a rule; the error is the reason why it does not apply.
 pub(super) type Outcome = Result<Rewritten, Reason>;
 
+/// The values that replace the outputs of a node.
+pub(super) type Emitted = Result<Vec<Value>, Reason>;
+
 /// Emits nodes before a node, in the canonical form, with its origins.
 pub(super) fn before<T>(
     model: &mut Model,
@@ -44,7 +47,7 @@ pub(super) fn before<T>(
 pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
-    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
+    emit: impl FnOnce(&Builder, &Node) -> Emitted,
 ) -> Outcome {
     let made = before(model, id, emit)?;
     let outputs = model[id].outputs().to_vec();

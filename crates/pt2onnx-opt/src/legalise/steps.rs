@@ -13,11 +13,11 @@ use super::{
         sampling,
     },
     pointwise::{activation, bits, comparison, floats, integers, random},
-    replace::Outcome,
+    replace::{Emitted, Outcome, replace},
     shape::{padding, shapes, slicing},
     up::{canonical, opset_7},
 };
-use pt2onnx_ir::{Model, NodeId};
+use pt2onnx_ir::{Builder, Model, Node, NodeId};
 
 /// When a node is rewritten into the older form.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,9 +34,26 @@ pub(super) enum When {
     Always,
 }
 
-/// Rewrites a node into the older form, in place or by others. The error is the reason why the
-/// older opset cannot express it.
-type Down = fn(&mut Model, NodeId) -> Outcome;
+/// Rewrites a node into the older form. The error is the reason why the older opset cannot express
+/// it.
+#[derive(Clone, Copy)]
+pub(super) enum Down {
+    /// In place or by others.
+    Edit(Edit),
+    /// By emitting others in the canonical form.
+    Emit(fn(&Builder, &Node) -> Emitted),
+}
+
+impl Down {
+    pub fn rewrite(self, model: &mut Model, id: NodeId) -> Outcome {
+        match self {
+            Self::Edit(edit) => edit(model, id),
+            Self::Emit(emit) => replace(model, id, emit),
+        }
+    }
+}
+
+type Edit = fn(&mut Model, NodeId) -> Outcome;
 
 /// Rewrites a node of any form before the step into the newer one. With the flag, only into a node
 /// that [`Down`] can make the older one again.
@@ -58,20 +75,24 @@ const fn step(op: &'static str, since: u32) -> Step {
     Step { op, since, when: When::IfUnsupported, down: None, up: None, changed_meaning: None }
 }
 
-const fn if_unsupported(op: &'static str, since: u32, down: Down) -> Step {
-    Step { down: Some(down), ..step(op, since) }
+const fn if_unsupported(op: &'static str, since: u32, edit: Edit) -> Step {
+    Step { down: Some(Down::Edit(edit)), ..step(op, since) }
 }
 
-const fn superset(op: &'static str, since: u32, down: Down) -> Step {
-    Step { when: When::Superset, ..if_unsupported(op, since, down) }
+const fn by_nodes(op: &'static str, since: u32, emit: fn(&Builder, &Node) -> Emitted) -> Step {
+    Step { down: Some(Down::Emit(emit)), ..step(op, since) }
 }
 
-const fn negative_indices(op: &'static str, since: u32, input: usize, down: Down) -> Step {
-    Step { when: When::NegativeIndices(input), ..if_unsupported(op, since, down) }
+const fn superset(op: &'static str, since: u32, edit: Edit) -> Step {
+    Step { when: When::Superset, ..if_unsupported(op, since, edit) }
 }
 
-const fn always(op: &'static str, since: u32, down: Down) -> Step {
-    Step { when: When::Always, ..if_unsupported(op, since, down) }
+const fn negative_indices(op: &'static str, since: u32, input: usize, edit: Edit) -> Step {
+    Step { when: When::NegativeIndices(input), ..if_unsupported(op, since, edit) }
+}
+
+const fn always(op: &'static str, since: u32, edit: Edit) -> Step {
+    Step { when: When::Always, ..if_unsupported(op, since, edit) }
 }
 
 impl Step {
@@ -87,46 +108,46 @@ impl Step {
 /// Sorted by operator and opset.
 pub(super) static STEPS: &[Step] = &[
     step("Add", 7).up(opset_7::broadcast),
-    if_unsupported("AffineGrid", 20, affine::affine_grid),
+    by_nodes("AffineGrid", 20, affine::affine_grid),
     step("And", 7).up(opset_7::broadcast),
     superset("ArgMax", 11, axes::axis),
     if_unsupported("ArgMax", 12, indexing::first_index),
     superset("ArgMin", 11, axes::axis),
     if_unsupported("ArgMin", 12, indexing::first_index),
-    if_unsupported("Attention", 23, attention::attention),
+    by_nodes("Attention", 23, attention::attention),
     if_unsupported("AveragePool", 10, images::pool),
     if_unsupported("AveragePool", 19, images::undilated),
     step("BatchNormalization", 7).up(opset_7::inference),
     if_unsupported("BatchNormalization", 14, normalization::batch_in_training)
         .up(canonical::batch_norm),
-    if_unsupported("BatchNormalization", 15, normalization::batch_of_one_type),
-    if_unsupported("Bernoulli", 15, random::bernoulli),
+    by_nodes("BatchNormalization", 15, normalization::batch_of_one_type),
+    by_nodes("Bernoulli", 15, random::bernoulli),
     if_unsupported("BitCast", 26, floats::bit_cast),
-    if_unsupported("BitShift", 11, integers::shift),
-    if_unsupported("BitwiseAnd", 18, bits::binary),
-    if_unsupported("BitwiseNot", 18, bits::not),
-    if_unsupported("BitwiseOr", 18, bits::binary),
-    if_unsupported("BitwiseXor", 18, bits::binary),
+    by_nodes("BitShift", 11, integers::shift),
+    by_nodes("BitwiseAnd", 18, bits::binary),
+    by_nodes("BitwiseNot", 18, bits::not),
+    by_nodes("BitwiseOr", 18, bits::binary),
+    by_nodes("BitwiseXor", 18, bits::binary),
     step("Cast", 6).up(opset_7::cast),
     if_unsupported("Cast", 19, |m, n| without(m, n, "saturate")),
     if_unsupported("Cast", 24, |m, n| without(m, n, "round_mode")),
-    if_unsupported("CastLike", 15, shapes::cast_like),
+    by_nodes("CastLike", 15, shapes::cast_like),
     if_unsupported("CastLike", 19, |m, n| without(m, n, "saturate")),
     if_unsupported("CastLike", 24, |m, n| without(m, n, "round_mode")),
-    if_unsupported("Celu", 12, activation::celu),
+    by_nodes("Celu", 12, activation::celu),
     step("Clip", 6).up(opset_7::clip),
     if_unsupported("Clip", 11, comparison::clip_bounds).up(canonical::clip),
     superset("Clip", 12, comparison::clip_of_others),
-    if_unsupported("Col2Im", 18, columns::col2im),
+    by_nodes("Col2Im", 18, columns::col2im),
     superset("Compress", 11, axes::axis),
     step("Concat", 4).up(opset_7::concat),
     superset("Concat", 11, axes::axis),
     if_unsupported("Constant", 12, shapes::constant),
-    if_unsupported("ConstantOfShape", 9, shapes::expanded),
-    if_unsupported("ConstantOfShape", 20, shapes::expanded),
+    by_nodes("ConstantOfShape", 9, shapes::expanded),
+    by_nodes("ConstantOfShape", 20, shapes::expanded),
     if_unsupported("CumProd", 26, running::along),
     if_unsupported("CumSum", 11, running::along),
-    if_unsupported("DFT", 17, signal::transform),
+    by_nodes("DFT", 17, signal::transform),
     always("DFT", 20, signal::axis).up(canonical::transform),
     if_unsupported("DepthToSpace", 11, shapes::depth_to_space),
     if_unsupported("DequantizeLinear", 10, quantization::dequantize),
@@ -138,37 +159,38 @@ pub(super) static STEPS: &[Step] = &[
     step("Dropout", 7).up(opset_7::inference),
     step("Dropout", 10).up(canonical::typed_dropout).changes(random::has_mask),
     if_unsupported("Dropout", 12, random::dropout).up(canonical::dropout),
-    if_unsupported("Einsum", 12, einsum::einsum),
+    by_nodes("Einsum", 12, einsum::einsum),
     step("Equal", 7).up(opset_7::broadcast),
     if_unsupported("Equal", 11, comparison::equal),
-    if_unsupported("Expand", 8, early::expand),
+    by_nodes("Expand", 8, early::expand),
     superset("Flatten", 11, axes::axis),
     if_unsupported("GRU", 14, recurrent::time_first),
     negative_indices("Gather", 11, 1, indices::indices),
-    if_unsupported("GatherElements", 11, indexing::elements),
-    if_unsupported("GatherND", 11, indexing::tuples),
+    by_nodes("GatherElements", 11, indexing::elements),
+    by_nodes("GatherND", 11, indexing::tuples),
     if_unsupported("GatherND", 12, indexing::batches),
-    if_unsupported("Gelu", 20, activation::gelu),
+    by_nodes("Gelu", 20, activation::gelu),
     step("Gemm", 7).up(opset_7::gemm),
     if_unsupported("Gemm", 11, shapes::gemm),
     step("GlobalLpPool", 2).up(opset_7::norm),
     step("Greater", 7).up(opset_7::broadcast),
     if_unsupported("Greater", 9, early::of_int64),
-    if_unsupported("GreaterOrEqual", 12, comparison::or_equal),
-    if_unsupported("GridSample", 16, sampling::grid_sample),
+    by_nodes("GreaterOrEqual", 12, comparison::or_equal),
+    by_nodes("GridSample", 16, sampling::grid_sample),
     always("GridSample", 20, images::grid_sample_modes).up(canonical::grid_sample),
-    always("GroupNormalization", 21, normalization::group).up(canonical::group_norm),
-    if_unsupported("HardSwish", 14, activation::hard_swish),
+    always("GroupNormalization", 21, |m, n| replace(m, n, normalization::group))
+        .up(canonical::group_norm),
+    by_nodes("HardSwish", 14, activation::hard_swish),
     superset("Hardmax", 11, axes::axis),
     always("Hardmax", 13, activation::softmax).up(canonical::softmax),
     superset("If", 11, bodies::same_sizes),
-    if_unsupported("IsInf", 10, comparison::is_inf),
-    if_unsupported("IsNaN", 9, early::is_nan),
+    by_nodes("IsInf", 10, comparison::is_inf),
+    by_nodes("IsNaN", 9, early::is_nan),
     if_unsupported("LSTM", 14, recurrent::time_first),
-    if_unsupported("LayerNormalization", 17, normalization::layer),
+    by_nodes("LayerNormalization", 17, normalization::layer),
     step("Less", 7).up(opset_7::broadcast),
     if_unsupported("Less", 9, early::of_int64),
-    if_unsupported("LessOrEqual", 12, comparison::or_equal),
+    by_nodes("LessOrEqual", 12, comparison::or_equal),
     superset("LogSoftmax", 11, axes::axis),
     always("LogSoftmax", 13, activation::softmax).up(canonical::softmax),
     if_unsupported("Loop", 11, bodies::with_state),
@@ -180,10 +202,10 @@ pub(super) static STEPS: &[Step] = &[
     superset("Mean", 8, early::same_sizes),
     superset("Min", 8, early::same_sizes),
     if_unsupported("Min", 12, comparison::extremum),
-    if_unsupported("Mish", 18, activation::mish),
+    by_nodes("Mish", 18, activation::mish),
     if_unsupported("Mod", 10, integers::modulo),
     step("Mul", 7).up(opset_7::broadcast),
-    if_unsupported("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
+    by_nodes("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
     if_unsupported("NonZero", 9, early::counted),
     if_unsupported("OneHot", 9, early::one_hot),
     negative_indices("OneHot", 11, 0, indices::one_hot),
@@ -199,9 +221,9 @@ pub(super) static STEPS: &[Step] = &[
     always("QuantizeLinear", 13, quantization::axis).up(canonical::quantization),
     if_unsupported("QuantizeLinear", 19, quantization::quantize),
     if_unsupported("QuantizeLinear", 21, quantization::zero_point_for_output_dtype),
-    if_unsupported("RMSNormalization", 23, normalization::rms),
+    by_nodes("RMSNormalization", 23, normalization::rms),
     if_unsupported("RNN", 14, recurrent::time_first),
-    if_unsupported("Range", 11, shapes::range),
+    by_nodes("Range", 11, shapes::range),
     superset("ReduceL1", 11, axes::axes),
     if_unsupported("ReduceL1", 18, reduced_axes).up(canonical::reduction),
     superset("ReduceL2", 11, axes::axes),
@@ -222,7 +244,7 @@ pub(super) static STEPS: &[Step] = &[
     if_unsupported("ReduceSum", 13, reduced_axes).up(canonical::reduction),
     superset("ReduceSumSquare", 11, axes::axes),
     if_unsupported("ReduceSumSquare", 18, reduced_axes).up(canonical::reduction),
-    if_unsupported("Relu", 14, comparison::relu_of_integers),
+    by_nodes("Relu", 14, comparison::relu_of_integers),
     step("Reshape", 5).up(opset_7::reshape),
     if_unsupported("Reshape", 14, shapes::reshape),
     if_unsupported("Resize", 10, images::upsample),
@@ -235,27 +257,27 @@ pub(super) static STEPS: &[Step] = &[
         unless(m, n, "coordinate_transformation_mode", "half_pixel_symmetric")
     }),
     always("RoiAlign", 16, indexing::roi_align).up(canonical::roi_align),
-    if_unsupported("RotaryEmbedding", 23, rotary::rotary),
-    if_unsupported("Round", 11, integers::round),
-    if_unsupported("STFT", 17, signal::short_time),
+    by_nodes("RotaryEmbedding", 23, rotary::rotary),
+    by_nodes("Round", 11, integers::round),
+    by_nodes("STFT", 17, signal::short_time),
     always("Scan", 9, early::scan),
     superset("Scan", 11, axes::scan_axes),
     step("Scatter", 11).up(canonical::scatter),
     if_unsupported("ScatterElements", 11, scatter::elements),
     if_unsupported("ScatterElements", 16, scatter::sums),
     superset("ScatterElements", 18, scatter::extremes),
-    if_unsupported("ScatterND", 11, scatter::tuples),
+    by_nodes("ScatterND", 11, scatter::tuples),
     if_unsupported("ScatterND", 16, scatter::sums),
     superset("ScatterND", 18, scatter::extremes),
     step("Selu", 6).up(opset_7::selu),
-    if_unsupported("SequenceMap", 17, bodies::over_items),
-    if_unsupported("Shape", 15, shapes::shape),
-    if_unsupported("Sign", 9, early::sign),
+    by_nodes("SequenceMap", 17, bodies::over_items),
+    by_nodes("Shape", 15, shapes::shape),
+    by_nodes("Sign", 9, early::sign),
     if_unsupported("Slice", 10, slicing::slice).up(canonical::slice),
     superset("Slice", 11, slicing::slice_axes),
     superset("Softmax", 11, axes::axis),
     always("Softmax", 13, activation::softmax).up(canonical::softmax),
-    if_unsupported("SoftmaxCrossEntropyLoss", 12, loss::softmax_cross_entropy),
+    by_nodes("SoftmaxCrossEntropyLoss", 12, loss::softmax_cross_entropy),
     step("Split", 2).up(opset_7::split),
     superset("Split", 11, axes::axis),
     if_unsupported("Split", 13, slicing::split_sizes),
@@ -266,18 +288,18 @@ pub(super) static STEPS: &[Step] = &[
     if_unsupported("Squeeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
     step("Sub", 7).up(opset_7::broadcast),
     superset("Sum", 8, early::same_sizes),
-    if_unsupported("Swish", 24, activation::swish),
-    if_unsupported("ThresholdedRelu", 10, comparison::thresholded_relu),
+    by_nodes("Swish", 24, activation::swish),
+    by_nodes("ThresholdedRelu", 10, comparison::thresholded_relu),
     step("Tile", 6).up(opset_7::tile),
     if_unsupported("TopK", 10, sorting::top_k_number).up(canonical::top_k),
     if_unsupported("TopK", 11, sorting::top_k_order),
-    if_unsupported("Trilu", 14, shapes::trilu),
+    by_nodes("Trilu", 14, shapes::trilu),
     superset("Unsqueeze", 11, axes::axes_of_output),
     if_unsupported("Unsqueeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
     step("Upsample", 7).up(opset_7::upsample),
     if_unsupported("Upsample", 9, early::scales),
     step("Upsample", 10).up(canonical::upsample),
-    if_unsupported("Where", 9, early::select),
+    by_nodes("Where", 9, early::select),
     step("Xor", 7).up(opset_7::broadcast),
 ];
 

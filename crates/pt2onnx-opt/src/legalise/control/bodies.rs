@@ -2,10 +2,9 @@
 //! `SequenceMap`.
 
 use crate::{
-    analysis::shape,
     legalise::{
         forms::input,
-        replace::{Outcome, Rewritten, replace},
+        replace::{Emitted, Outcome, Rewritten},
     },
     rewrite,
 };
@@ -22,7 +21,7 @@ pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
         return Err("its branches are missing".into());
     };
     for (&yes, &no) in yes.iter().zip(no) {
-        let Some((yes, no)) = shape(model, yes).zip(shape(model, no)) else { continue };
+        let Some((yes, no)) = model.shape(yes).zip(model.shape(no)) else { continue };
         let differ = |(a, b)| matches!((a, b), (Some(a), Some(b)) if a != b);
         let sizes = yes.iter().map(|d| d.as_int()).zip(no.iter().map(|d| d.as_int()));
         if yes.len() != no.len() || sizes.into_iter().any(differ) {
@@ -56,34 +55,32 @@ pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `SequenceMap` by a `Loop` that takes the items one after the other.
-pub(crate) fn over_items(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let body = node.regions().next().ok_or("its body is missing")?;
-        let results: Vec<Value> = cx.model()[body].output_values().collect();
-        let collected: Vec<Type> = { results.iter() }
-            .map(|&v| Some(Type::Sequence(Box::new(cx.type_of(v)?))))
-            .collect::<Option<_>>()
-            .ok_or("the types of its results are not known")?;
-        let empty: Vec<Value> = results
-            .iter()
-            .map(|&v| {
-                let dtype = Some(schema::data_type(cx.dtype(v)));
-                cx.sequence_empty(attrs::SequenceEmpty { dtype })
-            })
-            .collect();
-        let mut types = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
-        types.extend(collected);
-        let whole = cx.region(&types, |v| {
-            items(cx, node, body, v[0]);
-            let going = cx.identity(v[1]);
-            let lists = v[2..].iter().zip(moved(cx, body, going));
-            let lists = lists.map(|(&list, item)| cx.sequence_insert(list, item, None));
-            std::iter::once(going).chain(lists).collect()
-        });
-        let count = cx.sequence_length(input(node, 0)?);
-        let always = cx.constant(Tensor::scalar(true));
-        Ok(cx.loop_op(empty.len(), count, always, &empty, whole).to_vec())
-    })
+pub(crate) fn over_items(cx: &Builder, node: &Node) -> Emitted {
+    let body = node.regions().next().ok_or("its body is missing")?;
+    let results: Vec<Value> = cx.model()[body].output_values().collect();
+    let collected: Vec<Type> = { results.iter() }
+        .map(|&v| Some(Type::Sequence(Box::new(cx.type_of(v)?))))
+        .collect::<Option<_>>()
+        .ok_or("the types of its results are not known")?;
+    let empty: Vec<Value> = results
+        .iter()
+        .map(|&v| {
+            let dtype = Some(schema::data_type(cx.dtype(v)));
+            cx.sequence_empty(attrs::SequenceEmpty { dtype })
+        })
+        .collect();
+    let mut types = vec![Type::tensor(DType::I64, []), Type::tensor(DType::Bool, [])];
+    types.extend(collected);
+    let whole = cx.region(&types, |v| {
+        items(cx, node, body, v[0]);
+        let going = cx.identity(v[1]);
+        let lists = v[2..].iter().zip(moved(cx, body, going));
+        let lists = lists.map(|(&list, item)| cx.sequence_insert(list, item, None));
+        std::iter::once(going).chain(lists).collect()
+    });
+    let count = cx.sequence_length(input(node, 0)?);
+    let always = cx.constant(Tensor::scalar(true));
+    Ok(cx.loop_op(empty.len(), count, always, &empty, whole).to_vec())
 }
 
 /// The items at a place take the place of the body's inputs.

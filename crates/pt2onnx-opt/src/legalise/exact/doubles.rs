@@ -4,12 +4,10 @@
 //! images below opset 20. In float32, sums whose terms cancel would lose most of their digits.
 
 use crate::{
-    analysis::{dtype, shape},
     legalise::{
-        error::Reason,
         forms::input,
         nn::{recurrent::Network, sampling::grid_sample},
-        replace::{Rewritten, replace},
+        replace::{Emitted, Rewritten, replace},
     },
     target::Target,
 };
@@ -17,7 +15,7 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Shape, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-type Emit = fn(&Builder, &Node, &Windows) -> Result<Vec<Value>, Reason>;
+type Emit = fn(&Builder, &Node, &Windows) -> Emitted;
 
 /// Replaces a node of float64 that the target has no kernel for. Where sizes are not known, nothing
 /// is done: `fit` inserts casts.
@@ -30,7 +28,7 @@ pub(crate) fn exact(
     if !matches!(target, Target::Ort | Target::OrtCpu) {
         return None;
     }
-    if dtype(model, model[id].input(0)?) != Some(DType::F64) {
+    if model.dtype(model[id].input(0)?) != Some(DType::F64) {
         return None;
     }
     let emit: Emit = match model[id].op() {
@@ -38,7 +36,7 @@ pub(crate) fn exact(
             let network = Network::of(model, &model[id])?;
             return replace(model, id, |cx, node| network.emit(cx, node)).ok();
         }
-        "GridSample" if opset < 20 => return grid_sample(model, id).ok(),
+        "GridSample" if opset < 20 => return replace(model, id, grid_sample).ok(),
         "AveragePool" => average_pool,
         "Conv" => conv,
         "ConvTranspose" => conv_transpose,
@@ -68,8 +66,8 @@ struct Windows {
 impl Windows {
     /// `None` if they are not known.
     fn of(model: &Model, node: &Node) -> Option<Self> {
-        let result = shape(model, *node.outputs().first()?)?.clone();
-        let from = shape(model, node.input(0)?)?.get(2..)?.to_vec();
+        let result = model.shape(*node.outputs().first()?)?.clone();
+        let from = model.shape(node.input(0)?)?.get(2..)?.to_vec();
         let n = from.len();
         let counts = result.get(2..).filter(|counts| counts.len() == n)?.to_vec();
         let whole = Self {
@@ -81,7 +79,7 @@ impl Windows {
             counts,
             result,
         };
-        let kernel = || Some(shape(model, node.input(1)?)?.get(2..)?.to_vec());
+        let kernel = || Some(model.shape(node.input(1)?)?.get(2..)?.to_vec());
         match node.op() {
             "Conv" => {
                 let a = attrs::Conv::read(node).ok().filter(|a| a.auto_pad == "NOTSET")?;
@@ -218,7 +216,7 @@ fn biased(cx: &Builder, node: &Node, result: Value) -> Value {
 }
 
 /// For each group, the products of its windows and its rows of the weight.
-fn conv(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reason> {
+fn conv(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
     let (x, weight) = (input(node, 0)?, input(node, 1)?);
     let group = Expr::int(attrs::Conv::read(node)?.group);
     let depth = Expr::product(cx.shape(weight)[1..].to_vec());
@@ -229,7 +227,7 @@ fn conv(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reas
 }
 
 /// The convolution of the input, zeros between its elements, with the weight read backwards.
-fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reason> {
+fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
     let (mut x, weight) = (input(node, 0)?, input(node, 1)?);
     let n = windows.kernel.len();
     let options = attrs::ConvTranspose::read(node)?;
@@ -260,7 +258,7 @@ fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Va
 }
 
 /// The sums of the windows, divided by how many of their elements count.
-fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reason> {
+fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
     let x = input(node, 0)?;
     let options = attrs::AveragePool::read(node)?;
     let n = windows.kernel.len();
@@ -303,7 +301,7 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each element of the
 /// batch.
-fn instance_normalization(cx: &Builder, node: &Node, _: &Windows) -> Result<Vec<Value>, Reason> {
+fn instance_normalization(cx: &Builder, node: &Node, _: &Windows) -> Emitted {
     let (x, scale, bias) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let epsilon = f64::from(attrs::InstanceNormalization::read(node)?.epsilon);
     let axes: Vec<usize> = (2..cx.rank(x)).collect();

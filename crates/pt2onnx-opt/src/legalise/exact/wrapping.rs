@@ -4,12 +4,11 @@
 //! their lower halves as int32. Both matter only if the numbers may be large.
 
 use crate::{
-    analysis::dtype,
     eval,
     legalise::{
         error::Reason,
         forms::input,
-        replace::{Outcome, Rewritten, replace},
+        replace::{Emitted, Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Traits, Value, attrs};
@@ -45,7 +44,7 @@ pub(crate) fn exact(
         "Min" | "Max" | "Clip" | "Sign" | "ReduceMin" | "ReduceMax" => 31,
         _ => return Ok(Rewritten::InPlace),
     };
-    let Some(kind) = node.input(0).and_then(|x| dtype(model, x)) else {
+    let Some(kind) = node.input(0).and_then(|x| model.dtype(x)) else {
         return Ok(Rewritten::InPlace);
     };
     let bits = node.inputs().iter().flatten().map(|&x| bits(model, x)).max().unwrap_or(0);
@@ -112,7 +111,7 @@ fn halves(cx: &Builder, x: Value) -> [Value; 2] {
 }
 
 /// The sums of the upper and of the lower 32 bits.
-fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
+fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Emitted {
     let [upper, lower] = halves(cx, input(node, 0)?).map(|part| reduced(cx, node, part));
     sums.extend([upper, lower]);
     Ok(vec![cx.add(cx.mul(upper, HALF), lower)])
@@ -139,7 +138,7 @@ fn picked(cx: &Builder, node: &Node) -> Option<Value> {
 
 /// The largest or the smallest number: of those with the largest or the smallest upper half, that
 /// with such a lower half. Both are compared as int32.
-fn extreme(cx: &Builder, node: &Node, done: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
+fn extreme(cx: &Builder, node: &Node, done: &mut FxHashSet<Value>) -> Emitted {
     let [upper, lower] = halves(cx, input(node, 0)?);
     let lower = cx.add(lower, i64::from(i32::MIN));
     let mut keeping = node.clone();
@@ -166,7 +165,7 @@ fn length(number: u64) -> u32 {
 }
 
 fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
-    match dtype(model, value) {
+    match model.dtype(value) {
         Some(DType::Bool) => return 1,
         Some(DType::I8 | DType::U8) => return 8,
         Some(DType::I16 | DType::U16) => return 16,

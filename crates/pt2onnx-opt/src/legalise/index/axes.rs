@@ -1,12 +1,9 @@
 //! Axes counted from the end, which older forms do not have.
 
-use crate::{
-    analysis::rank,
-    legalise::{
-        error::Reason,
-        forms::{front, rank_of, set},
-        replace::{Outcome, Rewritten},
-    },
+use crate::legalise::{
+    error::Reason,
+    forms::{front, rank_of, set},
+    replace::{Outcome, Rewritten},
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
@@ -22,42 +19,25 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
 
 /// The attribute `axes` counted from the front, in order.
 pub(crate) fn axes(model: &mut Model, id: NodeId) -> Outcome {
-    let rank = || rank_of(model, id, 0);
-    let counted = counted(model, id, "axes", rank)?;
-    if let Some(counted) = counted {
-        set(model, id, "axes", counted);
-    }
-    Ok(Rewritten::InPlace)
+    counted(model, id, |_| 0)
 }
 
 /// The attribute `axes` counted from the front of the output, in order.
 pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Outcome {
-    let rank = || {
-        let new = model[id].read::<&[i64]>("axes")?.map_or(0, <[i64]>::len);
-        Ok(rank_of(model, id, 0)? + new)
-    };
-    let counted = counted(model, id, "axes", rank)?;
-    if let Some(counted) = counted {
+    counted(model, id, <[i64]>::len)
+}
+
+/// The axes are those of so many more dimensions than the input has.
+fn counted(model: &mut Model, id: NodeId, more: fn(&[i64]) -> usize) -> Outcome {
+    let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
+    if let Some(given) = model[id].read::<&[i64]>("axes")?.filter(|a| !plain(a)) {
+        let rank = rank_of(model, id, 0)? + more(given);
+        let front = |&axis: &i64| Ok::<_, Reason>(front(axis, rank)? as i64);
+        let mut counted: Vec<i64> = given.iter().map(front).collect::<Result<_, _>>()?;
+        counted.sort_unstable();
         set(model, id, "axes", counted);
     }
     Ok(Rewritten::InPlace)
-}
-
-fn counted(
-    model: &Model,
-    id: NodeId,
-    name: &'static str,
-    rank: impl FnOnce() -> Result<usize, Reason>,
-) -> Result<Option<Vec<i64>>, Reason> {
-    let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
-    let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| !plain(a)) else {
-        return Ok(None);
-    };
-    let rank = rank()?;
-    let front = |&axis: &i64| Ok::<_, Reason>(front(axis, rank)? as i64);
-    let mut counted: Vec<i64> = given.iter().map(front).collect::<Result<_, _>>()?;
-    counted.sort_unstable();
-    Ok(Some(counted))
 }
 
 /// Makes the axis explicit and counts it from the front. The older form has another default.
@@ -72,10 +52,10 @@ pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let scanned = usize::try_from(attrs::Scan::num_scan_inputs(node)?).unwrap_or_default();
     let states = node.inputs().len().saturating_sub(scanned);
-    let inputs: Vec<_> = node.inputs().iter().skip(states).map(|v| rank(model, (*v)?)).collect();
+    let inputs: Vec<_> = node.inputs().iter().skip(states).map(|v| model.rank((*v)?)).collect();
     let body = node.regions().next().ok_or("its body is missing")?;
     let results = model[body].output_values().skip(states);
-    let results: Vec<_> = results.map(|v| Some(rank(model, v)? + 1)).collect();
+    let results: Vec<_> = results.map(|v| Some(model.rank(v)? + 1)).collect();
     for (name, ranks) in [("scan_input_axes", inputs), ("scan_output_axes", results)] {
         let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| a.iter().any(|&a| a < 0))
         else {

@@ -4,9 +4,9 @@ use super::indices::from_front;
 use crate::legalise::{
     error::Reason,
     forms::{self, front, input},
-    replace::{Outcome, replace},
+    replace::{Emitted, Outcome, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -50,7 +50,7 @@ pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result
 }
 
 /// The axis, counted from the front. Data and indices have the same rank.
-pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Reason> {
+pub(super) fn axis_of(cx: &Builder, node: &Node) -> Result<usize, Reason> {
     let ranks = node.inputs().iter().flatten().filter_map(|&v| cx.known_shape(v));
     let rank = ranks.map(|s| s.len()).next();
     let rank = rank.ok_or("the rank of its input is not known")?;
@@ -59,28 +59,24 @@ pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Re
 }
 
 /// `GatherElements`.
-pub(crate) fn elements(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (data, indices) = (input(node, 0)?, input(node, 1)?);
-        let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
-        let flat = cx.reshape(data, &[cx.numel(data)]);
-        Ok(vec![cx.gather(flat, place, 0)])
-    })
+pub(crate) fn elements(cx: &Builder, node: &Node) -> Emitted {
+    let (data, indices) = (input(node, 0)?, input(node, 1)?);
+    let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
+    let flat = cx.reshape(data, &[cx.numel(data)]);
+    Ok(vec![cx.gather(flat, place, 0)])
 }
 
 /// `GatherND`.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (data, indices) = (input(node, 0)?, input(node, 1)?);
-        let dims = cx.shape(data);
-        let place = flat_tuples(cx, &dims, indices)?;
-        let rank = cx.rank(indices);
-        let length = cx.dim(indices, rank as i64 - 1).as_int().unwrap_or(0) as usize;
-        let (indexed, rest) = dims.split_at(length.min(dims.len()));
-        let mut flat = vec![Expr::product(indexed.to_vec())];
-        flat.extend_from_slice(rest);
-        Ok(vec![cx.gather(cx.reshape(data, &flat), place, 0)])
-    })
+pub(crate) fn tuples(cx: &Builder, node: &Node) -> Emitted {
+    let (data, indices) = (input(node, 0)?, input(node, 1)?);
+    let dims = cx.shape(data);
+    let place = flat_tuples(cx, &dims, indices)?;
+    let rank = cx.rank(indices);
+    let length = cx.dim(indices, rank as i64 - 1).as_int().unwrap_or(0) as usize;
+    let (indexed, rest) = dims.split_at(length.min(dims.len()));
+    let mut flat = vec![Expr::product(indexed.to_vec())];
+    flat.extend_from_slice(rest);
+    Ok(vec![cx.gather(cx.reshape(data, &flat), place, 0)])
 }
 
 /// `GatherND` with batch dimensions: the position in the batch becomes a part of each tuple.

@@ -1,12 +1,9 @@
 //! Indices counted from the end, which older forms do not have.
 
 use super::axes::axis;
-use crate::{
-    analysis::{dtype, rank},
-    legalise::{
-        forms::input,
-        replace::{Outcome, Rewritten, before},
-    },
+use crate::legalise::{
+    forms::input,
+    replace::{Outcome, Rewritten, before},
 };
 use pt2onnx_ir::{Builder, Def, Model, NodeId, Traits, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -26,7 +23,7 @@ pub(crate) fn indices(model: &mut Model, id: NodeId) -> Outcome {
     if nonnegative(model, index) {
         return Ok(Rewritten::InPlace);
     }
-    if rank(model, data).is_none() {
+    if model.rank(data).is_none() {
         return Err("the rank of its input is not known".into());
     }
     let counted = before(model, id, |cx, _| Ok(from_front(cx, index, &cx.dim(data, axis as i64))))?;
@@ -71,7 +68,7 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> 
     if let Some(known) = model.const_ints(value) {
         return known.iter().all(|&i| i >= 0);
     }
-    let unsigned = dtype(model, value).is_some_and(|d| d.is_unsigned() || d == DType::Bool);
+    let unsigned = model.dtype(value).is_some_and(|d| d.is_unsigned() || d == DType::Bool);
     let (Def::Node(node, _), Some(depth)) = (model[value].def(), depth.checked_sub(1)) else {
         return unsigned;
     };
@@ -84,7 +81,7 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> 
             "Abs" => true,
             _ if traits.contains(Traits::COUNTING) => true,
             "TopK" => {
-                dtype(model, value) == Some(DType::I64) && {
+                model.dtype(value) == Some(DType::I64) && {
                     model.producer(value).map(|n| model[n].outputs()[1]) == Some(value)
                 }
             }

@@ -8,7 +8,7 @@ use super::{
 use crate::legalise::{
     error::Reason,
     forms::{input, set, without},
-    replace::{Outcome, Rewritten, before, replace},
+    replace::{Emitted, Outcome, Rewritten, before, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -66,7 +66,7 @@ fn repeated(
 }
 
 /// A loop along the axis, so that the indices of a step are distinct.
-fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+fn by_elements(cx: &Builder, node: &Node) -> Emitted {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let how = attrs::ScatterND::read(node)?.reduction;
     let axis = axis_of(cx, node)?;
@@ -84,7 +84,7 @@ fn by_elements(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
 }
 
 /// A loop over the tuples.
-fn by_tuples(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+fn by_tuples(cx: &Builder, node: &Node) -> Emitted {
     let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let how = attrs::ScatterND::read(node)?.reduction;
     let (tuples, parts, count) = rows(cx, data, indices, updates)?;
@@ -118,22 +118,20 @@ fn rows(
 }
 
 /// `ScatterND` into the rows of a matrix.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-        let dims = cx.shape(data);
-        let (tuples, parts, count) = rows(cx, data, indices, updates)?;
-        let place = flat_tuples(cx, &dims, tuples)?;
-        let length = cx.dim(tuples, 1).as_int().unwrap_or(0) as usize;
-        let (indexed, rest) = dims.split_at(length.min(dims.len()));
-        let width = Expr::product(rest.to_vec());
-        let flat = cx.reshape(data, &[Expr::product(indexed.to_vec()), width.clone()]);
-        let sizes = [count, width];
-        let place = cx.expand(cx.unsqueeze(place, &[1]), &sizes);
-        let parts = cx.reshape(parts, &sizes);
-        let made = cx.scatter_elements(flat, place, parts, Default::default());
-        Ok(vec![cx.reshape(made, &dims)])
-    })
+pub(crate) fn tuples(cx: &Builder, node: &Node) -> Emitted {
+    let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+    let dims = cx.shape(data);
+    let (tuples, parts, count) = rows(cx, data, indices, updates)?;
+    let place = flat_tuples(cx, &dims, tuples)?;
+    let length = cx.dim(tuples, 1).as_int().unwrap_or(0) as usize;
+    let (indexed, rest) = dims.split_at(length.min(dims.len()));
+    let width = Expr::product(rest.to_vec());
+    let flat = cx.reshape(data, &[Expr::product(indexed.to_vec()), width.clone()]);
+    let sizes = [count, width];
+    let place = cx.expand(cx.unsqueeze(place, &[1]), &sizes);
+    let parts = cx.reshape(parts, &sizes);
+    let made = cx.scatter_elements(flat, place, parts, Default::default());
+    Ok(vec![cx.reshape(made, &dims)])
 }
 
 /// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.

@@ -1,11 +1,8 @@
 //! `TopK`: options that older forms do not have.
 
-use crate::{
-    analysis::dtype,
-    legalise::{
-        forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-        replace::{Outcome, Rewritten, replace},
-    },
+use crate::legalise::{
+    forms::{attributes, input, ints_as_attribute, known_ints, set, without},
+    replace::{Outcome, Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
@@ -18,7 +15,7 @@ pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Outcome {
         return Ok(Rewritten::InPlace);
     }
     let x = input(&model[id], 0)?;
-    let float = dtype(model, x).is_some_and(|t| t.is_float());
+    let float = model.dtype(x).is_some_and(|t| t.is_float());
     if !float {
         return Err("the smallest integers need a newer opset".into());
     }

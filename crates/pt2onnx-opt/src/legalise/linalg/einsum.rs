@@ -1,10 +1,7 @@
 //! `Einsum` by matrix products, one operand at a time.
 
-use crate::legalise::{
-    forms::input,
-    replace::{Outcome, replace},
-};
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs, einsum_terms};
+use crate::legalise::{forms::input, replace::Emitted};
+use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs, einsum_terms};
 use pt2onnx_symbolic::Expr;
 
 /// An operand and the letters of its dimensions.
@@ -13,41 +10,38 @@ struct Term {
     letters: Vec<char>,
 }
 
-pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Outcome {
-    let equation = attrs::Einsum::equation(&model[id])?.to_owned();
-    let (left, right) = einsum_terms(&equation);
-    replace(model, id, |cx, node| {
-        let (mut terms, mut widest) = (Vec::new(), 0);
-        for (i, term) in left.split(',').enumerate() {
-            let value = input(node, i)?;
-            let others = term.chars().filter(|&c| c != '.').count();
-            let more = cx.rank(value).checked_sub(others).filter(|&n| n == 0 || term.contains('.'));
-            let more = more.ok_or_else(|| {
-                format!("operand {i} does not have the rank that the Einsum `{equation}` needs")
-            })?;
-            widest = widest.max(more);
-            terms.push(Term { value, letters: spelt(term, more) });
+pub(crate) fn einsum(cx: &Builder, node: &Node) -> Emitted {
+    let equation = attrs::Einsum::equation(node)?;
+    let (left, right) = einsum_terms(equation);
+    let (mut terms, mut widest) = (Vec::new(), 0);
+    for (i, term) in left.split(',').enumerate() {
+        let value = input(node, i)?;
+        let others = term.chars().filter(|&c| c != '.').count();
+        let more = cx.rank(value).checked_sub(others).filter(|&n| n == 0 || term.contains('.'));
+        let more = more.ok_or_else(|| {
+            format!("operand {i} does not have the rank that the Einsum `{equation}` needs")
+        })?;
+        widest = widest.max(more);
+        terms.push(Term { value, letters: spelt(term, more) });
+    }
+    let wanted = spelt(&right, widest);
+    for letters in terms.iter().map(|term| &term.letters).chain([&wanted]) {
+        if letters.iter().enumerate().any(|(i, c)| letters[..i].contains(c)) {
+            return Err(format!("the Einsum `{equation}` needs a newer opset").into());
         }
-        let wanted = spelt(&right, widest);
-        for letters in terms.iter().map(|term| &term.letters).chain([&wanted]) {
-            if letters.iter().enumerate().any(|(i, c)| letters[..i].contains(c)) {
-                return Err(format!("the Einsum `{equation}` needs a newer opset").into());
-            }
-        }
-        let mut rest = terms.into_iter();
-        let mut left = rest.next().ok_or("its operands are missing")?;
-        let rest: Vec<Term> = rest.collect();
-        for (i, right) in rest.iter().enumerate() {
-            let later = |c: &char| {
-                wanted.contains(c) || rest[i + 1..].iter().any(|t| t.letters.contains(c))
-            };
-            left = product(cx, &left, right, later);
-        }
-        let alone = |c: &char| wanted.contains(c);
-        let summed = summed(cx, &left, alone);
-        let value = arranged(cx, &summed, &wanted);
-        Ok(vec![if value == input(node, 0)? { cx.identity(value) } else { value }])
-    })
+    }
+    let mut rest = terms.into_iter();
+    let mut left = rest.next().ok_or("its operands are missing")?;
+    let rest: Vec<Term> = rest.collect();
+    for (i, right) in rest.iter().enumerate() {
+        let later =
+            |c: &char| wanted.contains(c) || rest[i + 1..].iter().any(|t| t.letters.contains(c));
+        left = product(cx, &left, right, later);
+    }
+    let alone = |c: &char| wanted.contains(c);
+    let summed = summed(cx, &left, alone);
+    let value = arranged(cx, &summed, &wanted);
+    Ok(vec![if value == input(node, 0)? { cx.identity(value) } else { value }])
 }
 
 /// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has its own

@@ -3,9 +3,9 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input, keep_inputs, rank_of, set},
-    replace::{Outcome, Rewritten, replace},
+    replace::{Emitted, Outcome, Rewritten, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::f64::consts::TAU;
@@ -31,47 +31,47 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     keep_inputs(model, id, 2);
     set(model, id, "axis", axis);
     let options = attrs::DFT::read(&model[id])?;
-    if options.onesided && options.inverse { transform(model, id) } else { Ok(Rewritten::InPlace) }
+    if options.onesided && options.inverse {
+        replace(model, id, transform)
+    } else {
+        Ok(Rewritten::InPlace)
+    }
 }
 
 /// A product with the cosines and one with the sines.
-pub(crate) fn transform(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
-        let options = attrs::DFT::read(node)?;
-        Ok(vec![transformed(cx, input(node, 0)?, axis, node.input(1), options)?])
-    })
+pub(crate) fn transform(cx: &Builder, node: &Node) -> Emitted {
+    let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
+    let options = attrs::DFT::read(node)?;
+    Ok(vec![transformed(cx, input(node, 0)?, axis, node.input(1), options)?])
 }
 
 /// Windows of a signal, each transformed.
-pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (signal, step) = (input(node, 0)?, scalar(cx, input(node, 1)?));
-        let window = node.input(2);
-        let length = match (node.input(3), window) {
-            (Some(length), _) => scalar(cx, length),
-            (None, Some(window)) => cx.dim(window, 0),
-            (None, None) => {
-                return Err("neither the length of its frames nor a window is given".into());
-            }
-        };
-        let signal = match cx.known_shape(signal).map(|shape| shape.len()) {
-            Some(3) => signal,
-            // Real numbers need not have a dimension of real and imaginary parts.
-            Some(2) => cx.unsqueeze(signal, &[2]),
-            Some(rank) => return Err(format!("a signal of rank {rank}").into()),
-            None => return Err("the rank of its input is not known".into()),
-        };
-        let count = (cx.dim(signal, 1) - &length).floor_div(&step) + 1;
-        let starts = cx.unsqueeze(cx.mul(cx.iota(&count), cx.size(&step)), &[1]);
-        let mut frames = cx.gather(signal, cx.add(starts, cx.iota(&length)), 1);
-        if let Some(window) = window {
-            frames = cx.mul(frames, cx.unsqueeze(window, &[1]));
+pub(crate) fn short_time(cx: &Builder, node: &Node) -> Emitted {
+    let (signal, step) = (input(node, 0)?, scalar(cx, input(node, 1)?));
+    let window = node.input(2);
+    let length = match (node.input(3), window) {
+        (Some(length), _) => scalar(cx, length),
+        (None, Some(window)) => cx.dim(window, 0),
+        (None, None) => {
+            return Err("neither the length of its frames nor a window is given".into());
         }
-        let onesided = attrs::STFT::read(node)?.onesided;
-        let options = attrs::DFT { onesided, ..attrs::DFT::default() };
-        Ok(vec![transformed(cx, frames, Some(2), None, options)?])
-    })
+    };
+    let signal = match cx.known_shape(signal).map(|shape| shape.len()) {
+        Some(3) => signal,
+        // Real numbers need not have a dimension of real and imaginary parts.
+        Some(2) => cx.unsqueeze(signal, &[2]),
+        Some(rank) => return Err(format!("a signal of rank {rank}").into()),
+        None => return Err("the rank of its input is not known".into()),
+    };
+    let count = (cx.dim(signal, 1) - &length).floor_div(&step) + 1;
+    let starts = cx.unsqueeze(cx.mul(cx.iota(&count), cx.size(&step)), &[1]);
+    let mut frames = cx.gather(signal, cx.add(starts, cx.iota(&length)), 1);
+    if let Some(window) = window {
+        frames = cx.mul(frames, cx.unsqueeze(window, &[1]));
+    }
+    let onesided = attrs::STFT::read(node)?.onesided;
+    let options = attrs::DFT { onesided, ..attrs::DFT::default() };
+    Ok(vec![transformed(cx, frames, Some(2), None, options)?])
 }
 
 /// The number that a tensor of one element holds.

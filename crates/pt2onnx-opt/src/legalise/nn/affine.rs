@@ -3,17 +3,17 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input},
-    replace::{Outcome, replace},
+    replace::Emitted,
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::DType;
 
 /// The most places along an axis that become a constant.
 const MOST: i64 = 1 << 16;
 
 /// Grids for images and volumes.
-pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| Ok(vec![grid(cx, node)?]))
+pub(crate) fn affine_grid(cx: &Builder, node: &Node) -> Emitted {
+    Ok(vec![grid(cx, node)?])
 }
 
 fn grid(cx: &Builder, node: &Node) -> Result<Value, Reason> {

@@ -1,19 +1,11 @@
 //! `Attention` by matrix products and a softmax, as the standard's function body has it.
 
-use crate::legalise::{
-    error::Reason,
-    forms::input,
-    replace::{Outcome, replace},
-};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
+use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use pt2onnx_ir::{Builder, Node, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(crate) fn attention(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, emit)
-}
-
-fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+pub(crate) fn attention(cx: &Builder, node: &Node) -> Emitted {
     let input = |i: usize| input(node, i);
     let options = attrs::Attention::read(node)?;
     let packed = cx.known_shape(input(0)?).ok_or("the rank of the query is not known")?.len() == 3;

@@ -1,20 +1,16 @@
 //! `Col2Im` by `Gather`: along each axis, each pixel is the sum of the elements of windows that
 //! fall on it.
 
-use crate::legalise::{
-    error::Reason,
-    forms::input,
-    replace::{Outcome, replace},
-};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs};
+use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 /// The most pixels, and elements of windows, along an axis.
 const MOST: i64 = 1 << 24;
 
 /// Images of any number of dimensions.
-pub(crate) fn col2im(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| Ok(vec![added(cx, node)?]))
+pub(crate) fn col2im(cx: &Builder, node: &Node) -> Emitted {
+    Ok(vec![added(cx, node)?])
 }
 
 fn added(cx: &Builder, node: &Node) -> Result<Value, Reason> {

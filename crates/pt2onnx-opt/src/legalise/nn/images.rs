@@ -85,14 +85,13 @@ pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Outcome {
     let scales = match node.input(3) {
         None => node.input(2),
         Some(sizes) => {
-            let dims = model[x].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
-            let known = model.const_ints(sizes).zip(dims);
+            let known = model.const_ints(sizes).zip(model.shape(x));
             let whole = known.and_then(|(sizes, dims)| {
                 let times = |(size, dim): (&i64, &pt2onnx_symbolic::Expr)| {
                     let dim = dim.as_int().filter(|d| *d > 0 && size % d == 0)?;
                     Some((size / dim) as f32)
                 };
-                sizes.iter().zip(&dims).map(times).collect::<Option<Vec<f32>>>()
+                sizes.iter().zip(dims).map(times).collect::<Option<Vec<f32>>>()
             });
             whole.map(|whole| model.add_constant(Tensor::vector(&whole)))
         }
@@ -161,10 +160,8 @@ pub(crate) fn pool(model: &mut Model, id: NodeId) -> Outcome {
     if options.count_include_pad {
         return Err("`ceil_mode` with `count_include_pad` needs a newer opset".into());
     }
-    let sizes = |v: Value| {
-        let shape = model[v].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
-        shape.get(2..)?.iter().map(|d| d.as_int()).collect::<Option<Vec<_>>>()
-    };
+    let sizes =
+        |v: Value| model.shape(v)?.get(2..)?.iter().map(|d| d.as_int()).collect::<Option<Vec<_>>>();
     let known = sizes(input(node, 0)?).zip(sizes(node.outputs()[0]));
     let (from, to) = known.ok_or("`ceil_mode` of unknown sizes needs a newer opset")?;
     let kernel = attrs::AveragePool::kernel_shape(node)?;
@@ -209,7 +206,7 @@ pub(crate) fn windows(model: &mut Model, id: NodeId) {
 fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     let node = &model[id];
     let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;
-    let from = crate::analysis::shape(model, node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
+    let from = model.shape(node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
     let from: Vec<i64> = from.collect::<Option<_>>()?;
     let kernel = attrs::AveragePool::kernel_shape(node).ok()?;
     let n = from.len();
@@ -242,7 +239,7 @@ fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
 /// Older names of the modes, and images of two dimensions only.
 pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Outcome {
     if rank_of(model, id, 0)? != 4 {
-        return grid_sample(model, id);
+        return replace(model, id, grid_sample);
     }
     let older = match attrs::GridSample::read(&model[id])?.mode {
         "linear" => "bilinear",

@@ -1,12 +1,9 @@
 //! Replaces quantization by its formula.
 
-use crate::{
-    analysis::{dtype, rank},
-    legalise::{
-        error::Reason,
-        forms::{LONGEST, input, without},
-        replace::{Outcome, replace},
-    },
+use crate::legalise::{
+    error::Reason,
+    forms::{LONGEST, input, without},
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
@@ -16,7 +13,7 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 /// formula is used.
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let scale = input(&model[id], 1)?;
-    match rank(model, scale) {
+    match model.rank(scale) {
         Some(0) => without(model, id, "axis"),
         Some(1) if model[id].op() == "QuantizeLinear" => quantize(model, id),
         Some(1) => dequantize(model, id),
@@ -86,7 +83,7 @@ pub(crate) fn quantize(model: &mut Model, id: NodeId) -> Outcome {
 
 /// In older forms, the output has the type of the scale.
 pub(crate) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Outcome {
-    let scale = model[id].input(1).and_then(|v| dtype(model, v));
+    let scale = model[id].input(1).and_then(|v| model.dtype(v));
     let out = schema::dtype(attrs::DequantizeLinear::read(&model[id])?.output_dtype);
     if out.is_some_and(|out| Some(out) != scale) {
         Err("an output type other than the scale's needs a newer opset".into())
@@ -102,15 +99,14 @@ pub(crate) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Outc
     if options.block_size != 0 {
         return Err("blocked quantization needs a newer opset".into());
     }
-    let given = model[id].input(2).and_then(|zero| dtype(model, zero));
+    let given = model[id].input(2).and_then(|zero| model.dtype(zero));
     let out = given.or(schema::dtype(options.output_dtype)).unwrap_or(DType::U8);
     if matches!(out, DType::U16 | DType::I16) {
         return quantize(model, id);
     }
     if model[id].input(2).is_none() {
         let scale = model[id].input(1).ok_or("its scale is missing")?;
-        let shape = model[scale].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
-        let sizes = shape.and_then(|s| {
+        let sizes = model.shape(scale).and_then(|s| {
             s.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
         });
         let sizes = sizes.ok_or("the shape of the scale is not known")?;

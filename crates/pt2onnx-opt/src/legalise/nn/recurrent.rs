@@ -1,13 +1,9 @@
 //! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard;
 //! and with steps in front of batches.
 
-use crate::{
-    analysis::shape,
-    legalise::{
-        error::Reason,
-        forms::{input, without},
-        replace::{Outcome, replace},
-    },
+use crate::legalise::{
+    forms::{input, without},
+    replace::{Emitted, Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -93,7 +89,7 @@ impl Network {
             Some(names) => names.iter().map(|name| Activation::of(name)).collect::<Option<_>>()?,
             None => usual.repeat(backwards.len()),
         };
-        let of = |input: usize| shape(model, node.input(input)?).filter(|dims| dims.len() == 3);
+        let of = |input: usize| model.shape(node.input(input)?).filter(|dims| dims.len() == 3);
         let (_, _, hidden) = (of(0)?, of(1)?, of(2)?.get(2)?.as_int()?);
         let plain = layout == 0 && clip.is_none() && node.input(7).is_none();
         let whole = plain && activations.len() == wanted;
@@ -101,7 +97,7 @@ impl Network {
     }
 
     /// All results of the node: those of each step, and the last of each state.
-    pub fn emit(&self, cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+    pub fn emit(&self, cx: &Builder, node: &Node) -> Emitted {
         let x = input(node, 0)?;
         let real = node.input(4).map(|lengths| steps_within(cx, x, lengths));
         let mut results: Vec<Vec<Value>> = Vec::new();
@@ -124,13 +120,7 @@ impl Network {
 
     /// The results of one direction. Steps that are not `real` keep the states, and have a result
     /// of 0.
-    fn scan(
-        &self,
-        cx: &Builder,
-        node: &Node,
-        direction: usize,
-        real: Option<Value>,
-    ) -> Result<Vec<Value>, Reason> {
+    fn scan(&self, cx: &Builder, node: &Node, direction: usize, real: Option<Value>) -> Emitted {
         let own = |value: Value| cx.take(value, 0, &Expr::int(direction as i64));
         let (x, w, r) = (input(node, 0)?, own(input(node, 1)?), own(input(node, 2)?));
         let biases = node.input(3).map(|both| {

@@ -37,9 +37,8 @@ pub(super) fn resample(model: &mut Model, id: NodeId) -> Outcome {
 /// The axes that change.
 fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, Reason> {
     let unknown = || "a Resize of unknown sizes needs a newer opset".to_owned();
-    let sizes = |value: Value| model[value].ty.as_ref()?.as_tensor()?.shape.clone();
-    let from = sizes(input(node, 0)?).ok_or_else(unknown)?;
-    let to = sizes(node.outputs()[0]).ok_or_else(unknown)?;
+    let from = model.shape(input(node, 0)?).ok_or_else(unknown)?;
+    let to = model.shape(node.outputs()[0]).ok_or_else(unknown)?;
     let rank = from.len() as i64;
     let all = || (0..rank).collect();
     let counted: Vec<i64> = given.map_or_else(all, <[i64]>::to_vec);

@@ -1,18 +1,10 @@
 //! `RotaryEmbedding` by the formula of the standard's function body, without its transpositions.
 
-use crate::legalise::{
-    error::Reason,
-    forms::input,
-    replace::{Outcome, replace},
-};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use pt2onnx_ir::{Builder, Node, attrs};
 use pt2onnx_symbolic::Expr;
 
-pub(crate) fn rotary(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, emit)
-}
-
-fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+pub(crate) fn rotary(cx: &Builder, node: &Node) -> Emitted {
     let given = input(node, 0)?;
     let options = attrs::RotaryEmbedding::read(node)?;
     let packed = match cx.rank(given) {

@@ -3,9 +3,9 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input},
-    replace::{Outcome, replace},
+    replace::Emitted,
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -31,8 +31,8 @@ const CUBIC: Filter = Filter {
 };
 
 /// Images of any number of dimensions.
-pub(crate) fn grid_sample(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| Ok(vec![sampled(cx, node)?]))
+pub(crate) fn grid_sample(cx: &Builder, node: &Node) -> Emitted {
+    Ok(vec![sampled(cx, node)?])
 }
 
 fn sampled(cx: &Builder, node: &Node) -> Result<Value, Reason> {

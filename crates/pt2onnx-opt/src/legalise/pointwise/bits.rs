@@ -1,62 +1,55 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, for which int64 is wide enough.
 
-use crate::legalise::{
-    forms::input,
-    replace::{Outcome, replace},
-};
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
+use crate::legalise::{forms::input, replace::Emitted};
+use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 const LIMB: i64 = 1 << 32;
 
 /// `-1 - x`; for unsigned types, the largest number minus `x`.
-pub(crate) fn not(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let kind = cx.dtype(x);
-        let ones = cx.scalar(-1, kind);
-        Ok(vec![cx.sub(ones, x)])
-    })
+pub(crate) fn not(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let kind = cx.dtype(x);
+    let ones = cx.scalar(-1, kind);
+    Ok(vec![cx.sub(ones, x)])
 }
 
 /// `And` bit by bit; from it, `a | b = a + b - (a & b)` and `a ^ b = a + b - 2 (a & b)`.
-pub(crate) fn binary(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (a, b) = (input(node, 0)?, input(node, 1)?);
-        let kind = cx.dtype(a);
-        let combined = |a: Value, b: Value, bits: usize| {
-            let both = and(cx, a, b, bits);
-            match node.op() {
-                "BitwiseAnd" => both,
-                "BitwiseOr" => cx.sub(cx.add(a, b), both),
-                _ => cx.sub(cx.add(a, b), cx.mul(both, 2)),
-            }
+pub(crate) fn binary(cx: &Builder, node: &Node) -> Emitted {
+    let (a, b) = (input(node, 0)?, input(node, 1)?);
+    let kind = cx.dtype(a);
+    let combined = |a: Value, b: Value, bits: usize| {
+        let both = and(cx, a, b, bits);
+        match node.op() {
+            "BitwiseAnd" => both,
+            "BitwiseOr" => cx.sub(cx.add(a, b), both),
+            _ => cx.sub(cx.add(a, b), cx.mul(both, 2)),
+        }
+    };
+    if kind == DType::I64 {
+        let [(a_low, a_high), (b_low, b_high)] = [split(cx, a), split(cx, b)];
+        let low = combined(a_low, b_low, 32);
+        let high = signed(cx, combined(a_high, b_high, 32), 32);
+        return Ok(vec![cx.add(cx.mul(high, LIMB), low)]);
+    }
+    if kind == DType::U64 {
+        let limbs = |x: Value| {
+            let base = cx.scalar(LIMB, kind);
+            let low = cx.mod_(x, base, attrs::Mod::default());
+            (cx.cast(low, DType::I64), cx.cast(cx.div(x, base), DType::I64))
         };
-        if kind == DType::I64 {
-            let [(a_low, a_high), (b_low, b_high)] = [split(cx, a), split(cx, b)];
-            let low = combined(a_low, b_low, 32);
-            let high = signed(cx, combined(a_high, b_high, 32), 32);
-            return Ok(vec![cx.add(cx.mul(high, LIMB), low)]);
-        }
-        if kind == DType::U64 {
-            let limbs = |x: Value| {
-                let base = cx.scalar(LIMB, kind);
-                let low = cx.mod_(x, base, attrs::Mod::default());
-                (cx.cast(low, DType::I64), cx.cast(cx.div(x, base), DType::I64))
-            };
-            let [(a_low, a_high), (b_low, b_high)] = [limbs(a), limbs(b)];
-            let limb = |x: Value| cx.cast(x, kind);
-            let (low, high) = (combined(a_low, b_low, 32), combined(a_high, b_high, 32));
-            return Ok(vec![cx.add(cx.mul(limb(high), LIMB), limb(low))]);
-        }
-        let bits = kind.bits();
-        let limb = |x: Value| modulo(cx, cx.cast(x, DType::I64), 1 << bits);
-        let mut result = combined(limb(a), limb(b), bits);
-        if !kind.is_unsigned() {
-            result = signed(cx, result, bits);
-        }
-        Ok(vec![cx.cast(result, kind)])
-    })
+        let [(a_low, a_high), (b_low, b_high)] = [limbs(a), limbs(b)];
+        let limb = |x: Value| cx.cast(x, kind);
+        let (low, high) = (combined(a_low, b_low, 32), combined(a_high, b_high, 32));
+        return Ok(vec![cx.add(cx.mul(limb(high), LIMB), limb(low))]);
+    }
+    let bits = kind.bits();
+    let limb = |x: Value| modulo(cx, cx.cast(x, DType::I64), 1 << bits);
+    let mut result = combined(limb(a), limb(b), bits);
+    if !kind.is_unsigned() {
+        result = signed(cx, result, bits);
+    }
+    Ok(vec![cx.cast(result, kind)])
 }
 
 fn modulo(cx: &Builder, x: Value, by: i64) -> Value {

@@ -1,14 +1,11 @@
 //! Comparisons, minimum and maximum of types that older forms do not take.
 
-use crate::{
-    analysis::dtype,
-    legalise::{
-        forms::{constant_numbers, input, keep_inputs, set},
-        insert_casts,
-        replace::{Outcome, Rewritten, replace},
-    },
+use crate::legalise::{
+    forms::{constant_numbers, input, keep_inputs, set},
+    insert_casts,
+    replace::{Emitted, Outcome, Rewritten, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
 const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
@@ -31,15 +28,13 @@ pub(crate) fn equal(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `GreaterOrEqual` and `LessOrEqual`: the strict comparison, or `Equal`.
-pub(crate) fn or_equal(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (a, b) = (input(node, 0)?, input(node, 1)?);
-        let strictly = match node.op() {
-            "GreaterOrEqual" => cx.greater(a, b),
-            _ => cx.less(a, b),
-        };
-        Ok(vec![cx.or(strictly, cx.equal(a, b))])
-    })
+pub(crate) fn or_equal(cx: &Builder, node: &Node) -> Emitted {
+    let (a, b) = (input(node, 0)?, input(node, 1)?);
+    let strictly = match node.op() {
+        "GreaterOrEqual" => cx.greater(a, b),
+        _ => cx.less(a, b),
+    };
+    Ok(vec![cx.or(strictly, cx.equal(a, b))])
 }
 
 /// `Max` and `Min` of integers that no float type holds.
@@ -63,7 +58,7 @@ pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Outcome {
 /// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do
 /// not.
 pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Outcome {
-    match input(&model[id], 0).map(|x| dtype(model, x))? {
+    match input(&model[id], 0).map(|x| model.dtype(x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Rewritten::InPlace),
         _ => by_extrema(model, id),
     }
@@ -89,7 +84,7 @@ pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Outcome {
     if min.zip(max).is_some_and(|(min, max)| min > max) {
         return by_extrema(model, id);
     }
-    let half = model[id].input(0).and_then(|x| dtype(model, x)) == Some(DType::F16);
+    let half = model[id].input(0).and_then(|x| model.dtype(x)) == Some(DType::F16);
     let most = half.then(|| f32::from(half::f16::MAX));
     keep_inputs(model, id, 1);
     for (name, bound) in [("min", min.or(most.map(|m| -m))), ("max", max.or(most))] {
@@ -129,28 +124,26 @@ fn by_extrema(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `Relu` of integers: the maximum with 0.
-pub(crate) fn relu_of_integers(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
+pub(crate) fn relu_of_integers(cx: &Builder, node: &Node) -> Emitted {
+    Ok(vec![cx.maximum(input(node, 0)?, 0)])
 }
 
 /// `IsInf`: whether the absolute value is above the largest number of the type.
-pub(crate) fn is_inf(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let largest = match cx.dtype(x) {
-            DType::F64 => f64::MAX,
-            DType::F32 => f64::from(f32::MAX),
-            other => return Err(format!("IsInf of {other} needs a newer opset").into()),
-        };
-        let asked = attrs::IsInf::read(node)?;
-        let found = match (asked.detect_positive, asked.detect_negative) {
-            (true, true) => cx.greater(cx.abs(x), largest),
-            (true, false) => cx.greater(x, largest),
-            (false, true) => cx.less(x, -largest),
-            (false, false) => never(cx, x),
-        };
-        Ok(vec![found])
-    })
+pub(crate) fn is_inf(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let largest = match cx.dtype(x) {
+        DType::F64 => f64::MAX,
+        DType::F32 => f64::from(f32::MAX),
+        other => return Err(format!("IsInf of {other} needs a newer opset").into()),
+    };
+    let asked = attrs::IsInf::read(node)?;
+    let found = match (asked.detect_positive, asked.detect_negative) {
+        (true, true) => cx.greater(cx.abs(x), largest),
+        (true, false) => cx.greater(x, largest),
+        (false, true) => cx.less(x, -largest),
+        (false, false) => never(cx, x),
+    };
+    Ok(vec![found])
 }
 
 fn never(cx: &Builder, x: Value) -> Value {
@@ -158,10 +151,8 @@ fn never(cx: &Builder, x: Value) -> Value {
 }
 
 /// `ThresholdedRelu`: elements above `alpha`, else 0.
-pub(crate) fn thresholded_relu(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let alpha = f64::from(attrs::ThresholdedRelu::read(node)?.alpha);
-        Ok(vec![cx.select(cx.greater(x, alpha), x, 0.0)])
-    })
+pub(crate) fn thresholded_relu(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let alpha = f64::from(attrs::ThresholdedRelu::read(node)?.alpha);
+    Ok(vec![cx.select(cx.greater(x, alpha), x, 0.0)])
 }

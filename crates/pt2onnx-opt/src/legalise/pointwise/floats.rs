@@ -1,11 +1,8 @@
 //! `BitCast` by arithmetic in float64, which holds each narrower float exactly.
 
-use crate::{
-    analysis::dtype,
-    legalise::{
-        forms::input,
-        replace::{Outcome, replace},
-    },
+use crate::legalise::{
+    forms::input,
+    replace::{Outcome, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::{DType, FloatFormat};
@@ -18,7 +15,7 @@ fn format(dtype: DType) -> Option<FloatFormat> {
 /// The same bits as another type. Each NaN counts as the positive quiet one.
 pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Outcome {
     let to = schema::dtype(attrs::BitCast::to(&model[id])?);
-    let from = input(&model[id], 0).map(|x| dtype(model, x))?;
+    let from = input(&model[id], 0).map(|x| model.dtype(x))?;
     let computed = |d: &DType| {
         let whole = (d.is_int() || *d == DType::Bool) && d.to_unsigned().is_some();
         whole || format(*d).is_some()

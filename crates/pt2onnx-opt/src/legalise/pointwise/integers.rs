@@ -1,18 +1,15 @@
 //! Arithmetic that older forms do not have: remainders, shifts, powers of integers; and rounding.
 
-use crate::{
-    analysis::dtype,
-    legalise::{
-        forms::{attributes, input},
-        replace::{Outcome, replace},
-    },
+use crate::legalise::{
+    forms::{attributes, input},
+    replace::{Emitted, Outcome, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Type, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_tensor::DType;
 
 /// `Mod` by a division that truncates.
 pub(crate) fn modulo(model: &mut Model, id: NodeId) -> Outcome {
-    if input(&model[id], 0).map(|x| dtype(model, x))?.is_none_or(|t| t.is_float()) {
+    if input(&model[id], 0).map(|x| model.dtype(x))?.is_none_or(|t| t.is_float()) {
         return Err("Mod of floats needs a newer opset".into());
     }
     replace(model, id, |cx, node| {
@@ -29,38 +26,33 @@ pub(crate) fn modulo(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `Round`: halves are rounded to even.
-pub(crate) fn round(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let below = cx.floor(x);
-        let rest = cx.sub(x, below);
-        let even = cx.equal(cx.mul(cx.floor(cx.mul(below, 0.5)), 2.0), below);
-        let odd_half = cx.and(cx.equal(rest, 0.5), cx.not(even));
-        let up = cx.or(cx.greater(rest, 0.5), odd_half);
-        Ok(vec![cx.select(up, cx.add(below, 1.0), below)])
-    })
+pub(crate) fn round(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let below = cx.floor(x);
+    let rest = cx.sub(x, below);
+    let even = cx.equal(cx.mul(cx.floor(cx.mul(below, 0.5)), 2.0), below);
+    let odd_half = cx.and(cx.equal(rest, 0.5), cx.not(even));
+    let up = cx.or(cx.greater(rest, 0.5), odd_half);
+    Ok(vec![cx.select(up, cx.add(below, 1.0), below)])
 }
 
 /// `BitShift` by products and quotients with powers of two.
-pub(crate) fn shift(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (x, by) = (input(node, 0)?, input(node, 1)?);
-        let two = cx.scalar(2.0, DType::F64);
-        let factor = cx.pow(two, cx.cast(by, DType::F64));
-        let factor = cx.cast(factor, cx.dtype(x));
-        Ok(vec![match attrs::BitShift::direction(node)? {
-            "LEFT" => cx.mul(x, factor),
-            _ => cx.div(x, factor),
-        }])
-    })
+pub(crate) fn shift(cx: &Builder, node: &Node) -> Emitted {
+    let (x, by) = (input(node, 0)?, input(node, 1)?);
+    let two = cx.scalar(2.0, DType::F64);
+    let factor = cx.pow(two, cx.cast(by, DType::F64));
+    let factor = cx.cast(factor, cx.dtype(x));
+    Ok(vec![match attrs::BitShift::direction(node)? {
+        "LEFT" => cx.mul(x, factor),
+        _ => cx.div(x, factor),
+    }])
 }
 
 /// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by
 /// products.
 pub(crate) fn pow(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
-    let types =
-        (input(node, 0).map(|x| dtype(model, x))?, input(node, 1).map(|x| dtype(model, x))?);
+    let types = (input(node, 0).map(|x| model.dtype(x))?, input(node, 1).map(|x| model.dtype(x))?);
     let (Some(base), Some(exponent)) = types else {
         return Err("the types of this Pow are not known".into());
     };

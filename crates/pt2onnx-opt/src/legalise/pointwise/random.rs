@@ -2,9 +2,9 @@
 
 use crate::legalise::{
     forms::{constant_numbers, input},
-    replace::{Outcome, replace},
+    replace::{Emitted, Outcome, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;
 
 fn uniform(cx: &Builder, like: Value, seed: Option<f32>) -> Value {
@@ -51,14 +51,12 @@ pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `Bernoulli`: whether a uniform number is below the probability.
-pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let options = attrs::Bernoulli::read(node)?;
-        let to = options.dtype.and_then(schema::dtype).unwrap_or(cx.dtype(x));
-        let drawn = cx.cast(uniform(cx, x, options.seed), cx.dtype(x));
-        Ok(vec![cx.cast(cx.less(drawn, x), to)])
-    })
+pub(crate) fn bernoulli(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let options = attrs::Bernoulli::read(node)?;
+    let to = options.dtype.and_then(schema::dtype).unwrap_or(cx.dtype(x));
+    let drawn = cx.cast(uniform(cx, x, options.seed), cx.dtype(x));
+    Ok(vec![cx.cast(cx.less(drawn, x), to)])
 }
 
 /// Whether a `Dropout` has a mask, which had the type of the data before.

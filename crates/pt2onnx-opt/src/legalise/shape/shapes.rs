@@ -1,27 +1,22 @@
 //! Shapes, ranges, and operators that fill or rearrange a tensor.
 
-use crate::{
-    analysis::{self, dtype},
-    legalise::{
-        error::Reason,
-        forms::{attributes, input, set, without},
-        replace::{Outcome, Rewritten, replace},
-    },
+use crate::legalise::{
+    error::Reason,
+    forms::{attributes, input, set, without},
+    replace::{Emitted, Outcome, Rewritten, replace},
 };
-use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Reduction, Type, Value, attrs};
+use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 /// `Shape` with `start` and `end`: a slice of the whole shape.
-pub(crate) fn shape(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let all = cx.shape_op(x, attrs::Shape::default());
-        let range = attrs::Shape::read(node)?;
-        let start = cx.ints(&[range.start]);
-        let end = cx.ints(&[range.end.unwrap_or(i64::MAX)]);
-        Ok(vec![cx.slice_op(all, start, end, cx.ints(&[0]), None)])
-    })
+pub(crate) fn shape(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let all = cx.shape_op(x, attrs::Shape::default());
+    let range = attrs::Shape::read(node)?;
+    let start = cx.ints(&[range.start]);
+    let end = cx.ints(&[range.end.unwrap_or(i64::MAX)]);
+    Ok(vec![cx.slice_op(all, start, end, cx.ints(&[0]), None)])
 }
 
 /// `Reshape` with `allowzero`: if a size may be 0, there is a branch for tensors without elements.
@@ -61,8 +56,8 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Outcome {
 /// for it.
 fn copies_zeros(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let from = node.input(0).and_then(|x| analysis::shape(model, x));
-    let to = node.outputs().first().and_then(|y| analysis::shape(model, *y));
+    let from = node.input(0).and_then(|x| model.shape(x));
+    let to = node.outputs().first().and_then(|y| model.shape(*y));
     to.is_some_and(|to| {
         let mut sizes = to.iter().enumerate();
         sizes.all(|(i, d)| {
@@ -87,63 +82,57 @@ fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, Reason> {
 }
 
 /// `Trilu`: elements are selected by comparing row and column.
-pub(crate) fn trilu(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let dims = cx.shape(x);
-        let [.., rows, columns] = dims.as_slice() else {
-            return Err("Trilu needs two dimensions or more".into());
-        };
-        let row = cx.unsqueeze(cx.iota(rows), &[1]);
-        let row = match node.input(1) {
-            Some(k) => cx.add(row, k),
-            None => row,
-        };
-        let column = cx.iota(columns);
-        let kept = if attrs::Trilu::read(node)?.upper {
-            cx.greater_or_equal(column, row)
-        } else {
-            cx.less_or_equal(column, row)
-        };
-        let zero = cx.scalar(0, cx.dtype(x));
-        Ok(vec![cx.select(kept, x, zero)])
-    })
+pub(crate) fn trilu(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let dims = cx.shape(x);
+    let [.., rows, columns] = dims.as_slice() else {
+        return Err("Trilu needs two dimensions or more".into());
+    };
+    let row = cx.unsqueeze(cx.iota(rows), &[1]);
+    let row = match node.input(1) {
+        Some(k) => cx.add(row, k),
+        None => row,
+    };
+    let column = cx.iota(columns);
+    let kept = if attrs::Trilu::read(node)?.upper {
+        cx.greater_or_equal(column, row)
+    } else {
+        cx.less_or_equal(column, row)
+    };
+    let zero = cx.scalar(0, cx.dtype(x));
+    Ok(vec![cx.select(kept, x, zero)])
 }
 
 /// A cast to the type of the second input.
-pub(crate) fn cast_like(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let x = input(node, 0)?;
-        let to = cx.dtype(input(node, 1)?);
-        let to = pt2onnx_ir::schema::data_type(to);
-        Ok(vec![cx.cast_op(x, to, attrs::Cast::default())])
-    })
+pub(crate) fn cast_like(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let to = cx.dtype(input(node, 1)?);
+    let to = pt2onnx_ir::schema::data_type(to);
+    Ok(vec![cx.cast_op(x, to, attrs::Cast::default())])
 }
 
 /// `Range`: `start + i * delta`, for positions `i` in a tensor of ones.
-pub(crate) fn range(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
-        let kind = cx.dtype(start);
-        let one = cx.model().const_ints(delta).is_some_and(|d| d == [1]);
-        let zero = cx.model().const_ints(start).is_some_and(|s| s == [0]);
-        let span = if zero { limit } else { cx.sub(limit, start) };
-        let count = if one {
-            cx.cast(span, DType::I64)
-        } else {
-            let steps = cx.div(cx.cast(span, DType::F64), cx.cast(delta, DType::F64));
-            cx.cast(cx.ceil(steps), DType::I64)
-        };
-        let count = cx.maximum(cx.reshape(count, &[Expr::int(1)]), 0);
-        let mut numbers = cx.cast(places(cx, count), kind);
-        if !one {
-            numbers = cx.mul(numbers, delta);
-        }
-        if !zero {
-            numbers = cx.add(start, numbers);
-        }
-        Ok(vec![numbers])
-    })
+pub(crate) fn range(cx: &Builder, node: &Node) -> Emitted {
+    let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
+    let kind = cx.dtype(start);
+    let one = cx.model().const_ints(delta).is_some_and(|d| d == [1]);
+    let zero = cx.model().const_ints(start).is_some_and(|s| s == [0]);
+    let span = if zero { limit } else { cx.sub(limit, start) };
+    let count = if one {
+        cx.cast(span, DType::I64)
+    } else {
+        let steps = cx.div(cx.cast(span, DType::F64), cx.cast(delta, DType::F64));
+        cx.cast(cx.ceil(steps), DType::I64)
+    };
+    let count = cx.maximum(cx.reshape(count, &[Expr::int(1)]), 0);
+    let mut numbers = cx.cast(places(cx, count), kind);
+    if !one {
+        numbers = cx.mul(numbers, delta);
+    }
+    if !zero {
+        numbers = cx.add(start, numbers);
+    }
+    Ok(vec![numbers])
 }
 
 /// The numbers below `count`, which is a vector with one element.
@@ -179,7 +168,7 @@ pub(crate) fn depth_to_space(model: &mut Model, id: NodeId) -> Outcome {
 
 /// Adds a bias of zero if there is none.
 pub(crate) fn gemm(model: &mut Model, id: NodeId) -> Outcome {
-    let kind = input(&model[id], 0).map(|x| dtype(model, x))?;
+    let kind = input(&model[id], 0).map(|x| model.dtype(x))?;
     let zero = kind.and_then(|kind| Scalar::Int(0).to_tensor(kind));
     let zero = zero.ok_or("the type of this Gemm is not known")?;
     let zero = model.add_constant(zero);
@@ -223,13 +212,11 @@ pub(crate) fn constant(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// `ConstantOfShape` by `Expand` of the value.
-pub(crate) fn expanded(model: &mut Model, id: NodeId) -> Outcome {
-    replace(model, id, |cx, node| {
-        let value = match attrs::ConstantOfShape::read(node)?.value {
-            Some(t) => t.reshaped(Vec::new()).ok_or("its value is no single element")?,
-            None => Tensor::scalar(0f32),
-        };
-        let shape = node.input(0).ok_or("its shape is missing")?;
-        Ok(vec![cx.emit1("Expand", &[Some(cx.constant(value)), Some(shape)], Default::default())])
-    })
+pub(crate) fn expanded(cx: &Builder, node: &Node) -> Emitted {
+    let value = match attrs::ConstantOfShape::read(node)?.value {
+        Some(t) => t.reshaped(Vec::new()).ok_or("its value is no single element")?,
+        None => Tensor::scalar(0f32),
+    };
+    let shape = node.input(0).ok_or("its shape is missing")?;
+    Ok(vec![cx.emit1("Expand", &[Some(cx.constant(value)), Some(shape)], Default::default())])
 }

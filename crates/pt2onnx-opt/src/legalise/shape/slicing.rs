@@ -2,14 +2,12 @@
 
 use super::shapes;
 use crate::{
-    analysis::{self, dtype},
     eval,
     legalise::{
-        error::Reason,
         forms::{
             self, LONGEST, front, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
         },
-        replace::{self, Outcome, Rewritten, replace},
+        replace::{self, Emitted, Outcome, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -23,7 +21,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let axis = attrs::Split::read(&model[id])?.axis;
-    let size = match analysis::shape(model, x) {
+    let size = match model.shape(x) {
         Some(shape) => {
             let axis = eval::axis(axis, shape.len()).ok_or("its axis is out of range")?;
             shape.get(axis).cloned()
@@ -187,7 +185,7 @@ pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
     let mode = attrs::Pad::read(node)?.mode.to_owned();
-    let float = dtype(model, input(node, 0)?).is_some_and(|t| t.is_float());
+    let float = model.dtype(input(node, 0)?).is_some_and(|t| t.is_float());
     let value = match node.input(2) {
         None => Some(0.0),
         Some(value) => forms::constant_numbers(model, value)
@@ -207,7 +205,7 @@ pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
 }
 
 /// Blocks of the value around the data.
-fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason> {
+fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Emitted {
     let mut x = input(node, 0)?;
     let kind = cx.dtype(x);
     let value = match node.input(2) {
@@ -243,7 +241,7 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason>
 }
 
 /// The modes `edge` and `reflect` by `Gather`.
-fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, Reason> {
+fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Emitted {
     let mut x = input(node, 0)?;
     let rank = cx.rank(x);
     for axis in 0..rank {
@@ -286,7 +284,7 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Outcome {
     let front: Vec<i64> = axes.iter().map(front).collect();
     let narrow = || front.iter().map(|&a| i32::try_from(a).ok()).collect::<Option<Vec<i32>>>();
     // All of its integers have one type.
-    let front = match model[id].input(3).and_then(|v| dtype(model, v)) {
+    let front = match model[id].input(3).and_then(|v| model.dtype(v)) {
         Some(DType::I32) => Tensor::vector(&narrow().ok_or("its axis is out of range")?),
         _ => Tensor::vector(&front),
     };

@@ -2,7 +2,7 @@
 //! between. `reversible` forbids results that legalisation cannot make the older node again.
 
 use crate::{
-    analysis, eval,
+    eval,
     legalise::{
         error::Reason,
         forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set, without},
@@ -70,7 +70,7 @@ pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Outcome 
     }
     let count = model[id].outputs().len() as i64;
     let size = || {
-        let shape = analysis::shape(model, model[id].input(0)?)?;
+        let shape = model.shape(model[id].input(0)?)?;
         let axis = model[id].read::<i64>("axis").ok()?.unwrap_or(0);
         shape.get(eval::axis(axis, shape.len())?).cloned()
     };
@@ -88,7 +88,7 @@ pub(crate) fn softmax(model: &mut Model, id: NodeId, reversible: bool) -> Outcom
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
     let axis = axis.ok_or("its axis is out of range")?;
-    let shape = analysis::shape(model, input(&model[id], 0)?).cloned().unwrap_or_default();
+    let shape = model.shape(input(&model[id], 0)?).cloned().unwrap_or_default();
     let one = |i: usize| shape.get(i).and_then(Expr::as_int) == Some(1);
     if axis + 1 == rank || axis < rank && (axis + 1..rank).all(one) {
         set(model, id, "axis", axis as i64);
@@ -131,8 +131,7 @@ pub(crate) fn dropout(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 
 /// A number as a scalar of the type of the first input.
 fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
-    let dtype =
-        analysis::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
+    let dtype = model.dtype(input(&model[id], 0)?).ok_or("its element type is not known")?;
     let scalar = pt2onnx_tensor::Scalar::from(f64::from(number)).to_tensor(dtype);
     let scalar = scalar.ok_or("its element type has no numbers")?;
     Ok(model.add_constant(scalar))
@@ -160,7 +159,7 @@ pub(crate) fn slice(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
     let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
-    let half = analysis::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
+    let half = model.dtype(input(&model[id], 0)?) == Some(DType::F16);
     if half && bounds.iter().any(|b| b.is_finite() && b.abs() > 65504.0) {
         return Err("its bounds do not fit into float16".into());
     }
@@ -268,7 +267,7 @@ pub(crate) fn quantization(model: &mut Model, id: NodeId, reversible: bool) -> O
     let mut done = Rewritten::InPlace;
     for i in [1, 2] {
         let Some(given) = model[id].input(i) else { continue };
-        let sizes = analysis::shape(model, given).ok_or("the sizes of its scale are not known")?;
+        let sizes = model.shape(given).ok_or("the sizes of its scale are not known")?;
         if sizes.is_empty() {
             continue;
         }
@@ -295,7 +294,7 @@ pub(crate) fn group_norm(model: &mut Model, id: NodeId, reversible: bool) -> Out
     }
     let groups = model[id].read_required::<i64>("num_groups")?;
     let x = input(&model[id], 0)?;
-    let channels = analysis::shape(model, x).and_then(|s| s.get(1)?.as_int());
+    let channels = model.shape(x).and_then(|s| s.get(1)?.as_int());
     let channels = channels.ok_or("the number of its channels is not known")?;
     let each = channels.checked_div(groups).ok_or("it has no groups")?;
     replace(model, id, |cx, node| {
