@@ -2,7 +2,6 @@
 
 pub(crate) use crate::no_fusion::{Because, NoFusion};
 use crate::{
-    analysis::tensor_type,
     folded_constants::FoldedConstants,
     graph::{Changed, GraphMut},
     opaque,
@@ -90,16 +89,19 @@ impl fmt::Debug for Fusion {
     }
 }
 
+/// The fusions of a pass; an error if a pattern is not one.
+pub(crate) type Patterns = Result<Vec<Fusion>, PatternError>;
+
 /// The fusions of a pass. Those of standard passes are read when they are first needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Fusions {
-    read: fn() -> Result<Vec<Fusion>, PatternError>,
-    once: OnceLock<Result<Vec<Fusion>, PatternError>>,
+    read: fn() -> Patterns,
+    once: OnceLock<Patterns>,
 }
 
 impl Fusions {
     /// Those that a function reads.
-    pub const fn new(read: fn() -> Result<Vec<Fusion>, PatternError>) -> Self {
+    pub const fn new(read: fn() -> Patterns) -> Self {
         Self { read, once: OnceLock::new() }
     }
 
@@ -255,12 +257,11 @@ fn emit(
 /// Whether nothing is known of two values that distinguishes their types: constants of one element
 /// may have raised the rank.
 fn may_replace(model: &Model, old: Value, new: Value) -> bool {
-    let (Some((a, old)), Some((b, new))) = (tensor_type(model, old), tensor_type(model, new))
-    else {
-        return true;
-    };
     let differ = |(a, b): (&Expr, &Expr)| a != b && a.is_static() && b.is_static();
-    a == b && old.len() == new.len() && !old.iter().zip(new).any(differ)
+    let dtypes = model.dtype(old).zip(model.dtype(new));
+    let shapes = model.shape(old).zip(model.shape(new));
+    dtypes.is_none_or(|(a, b)| a == b)
+        && shapes.is_none_or(|(a, b)| a.len() == b.len() && !a.iter().zip(b).any(differ))
 }
 
 /// The nodes between two nodes that were neighbours.

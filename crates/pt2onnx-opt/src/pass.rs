@@ -1,7 +1,7 @@
 //! A pass, a list of passes, and the options that they read.
 
 use crate::{
-    fusion::{self, Fusion, Fusions},
+    fusion::{self, Fusion, Fusions, Patterns},
     graph::{Changed, GraphMut},
     measure::Measure,
     pass_stats::PassStats,
@@ -177,7 +177,31 @@ pub(crate) enum Run {
     Own(Arc<Own>),
 }
 
+impl Run {
+    /// By the fusions that a function reads.
+    pub const fn fusions(read: fn() -> Patterns) -> Self {
+        Self::Fusions(Fusions::new(read))
+    }
+}
+
 impl Pass {
+    /// The defaults of a standard pass that fuses nodes.
+    pub(crate) const FUSION: Self = Self {
+        name: "",
+        level: Level::Fuse,
+        since: 7,
+        description: "",
+        precondition: "",
+        lowers: Measure::Nodes,
+        phase: Phase::Early,
+        target: None,
+        run: Run::Graph(|_, _| false),
+    };
+
+    /// The defaults of a standard pass that simplifies the graph.
+    pub(crate) const SIMPLIFICATION: Self =
+        Self { level: Level::Simplify, since: 0, ..Self::FUSION };
+
     /// A pass of level [`Level::Fuse`]. `run` returns whether it changed the model.
     pub fn new(
         name: &'static str,
@@ -192,17 +216,7 @@ impl Pass {
     }
 
     fn of(name: &'static str, run: Run) -> Self {
-        Self {
-            name,
-            level: Level::Fuse,
-            since: 0,
-            description: "",
-            precondition: "",
-            lowers: Measure::Unknown,
-            phase: Phase::Early,
-            target: None,
-            run,
-        }
+        Self { name, since: 0, lowers: Measure::Unknown, run, ..Self::FUSION }
     }
 
     /// Sets the lowest level that runs the pass.

@@ -1,7 +1,8 @@
 //! Replacing values and nodes: helpers for passes, and [`Rewrite`], the result of every rule.
 
 use crate::graph::Changed;
-use pt2onnx_ir::{Attributes, Metadata, Model, NodeId, Type, Value};
+use pt2onnx_ir::{Attributes, InsertPoint, Metadata, Model, NodeId, Type, Value};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -45,6 +46,31 @@ pub fn become_node(
     model.set_op(node, op);
     model[node].domain = "".into();
     model.set_attributes(node, attributes);
+}
+
+/// Adds a `Split` of `x` before a node, with its origins, into parts of these sizes. Returns the
+/// parts, which have types.
+pub(crate) fn add_split(
+    model: &mut Model,
+    before: NodeId,
+    x: Value,
+    axis: usize,
+    sizes: &[i64],
+) -> Option<(NodeId, Vec<Value>)> {
+    let (dtype, shape) = model.tensor_type(x)?;
+    let shape = shape.clone();
+    let lengths = model.add_constant(Tensor::vector(sizes));
+    let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
+    let (at, inputs) = (InsertPoint::Before(before), [Some(x), Some(lengths)]);
+    let node = model.add_node(at, "Split", &inputs, attributes, sizes.len());
+    model[node].origins = model[before].origins.clone();
+    let parts = model[node].outputs().to_vec();
+    for (&part, &size) in parts.iter().zip(sizes) {
+        let mut own = shape.clone();
+        own[axis] = Expr::int(size);
+        model[part].ty = Some(Type::tensor(dtype, own));
+    }
+    Some((node, parts))
 }
 
 /// A value that a rewrite puts somewhere.
@@ -179,7 +205,7 @@ fn apply_edit(model: &mut Model, node: NodeId, edit: NodeEdit) {
 }
 
 fn commute(model: &mut Model, between: &[Value], source: Value) {
-    let shape = model[source].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
+    let shape = model.shape(source).cloned();
     for &value in between {
         if let Some(Type::Tensor(t)) = &mut model[value].ty {
             t.shape = shape.clone();

@@ -79,11 +79,18 @@ impl From<Level> for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{fuse::double_relu::DOUBLE_RELU, optimize};
+    use pt2onnx_ir::Model;
     use std::{fs, path::Path};
+
+    /// The standard passes, and the example of docs/adding-a-pass.md.
+    fn all() -> impl Iterator<Item = &'static Pass> {
+        STANDARD.iter().copied().chain([&DOUBLE_RELU])
+    }
 
     #[test]
     fn all_patterns_are_read() {
-        for pass in STANDARD {
+        for pass in all() {
             if let Some(fusions) = pass.fusions() {
                 let read = fusions.read();
                 assert!(read.is_ok_and(|all| !all.is_empty()), "{}: {read:?}", pass.name);
@@ -93,7 +100,7 @@ mod tests {
 
     #[test]
     fn all_passes_say_what_they_do_and_need() {
-        for pass in STANDARD {
+        for pass in all() {
             for text in [pass.description, pass.precondition] {
                 assert!(text.ends_with('.'), "{}: {text}", pass.name);
             }
@@ -109,7 +116,7 @@ mod tests {
     #[test]
     fn file_static_and_pass_have_one_name() {
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        for pass in STANDARD {
+        for pass in all() {
             let file = pass.name.replace('-', "_");
             let files = [format!("{file}.rs"), format!("fuse/{file}.rs"), format!("{file}/mod.rs")];
             let text = files.iter().find_map(|file| fs::read_to_string(src.join(file)).ok());
@@ -118,5 +125,19 @@ mod tests {
             let right = text.is_some_and(|text| text.contains(&item) && text.contains(&row));
             assert!(right, "{}", pass.name);
         }
+    }
+
+    #[test]
+    fn the_page_on_passes_shows_a_fusion_that_works() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let page = fs::read_to_string(root.join("../../docs/adding-a-pass.md")).unwrap();
+        assert!(page.contains(include_str!("fuse/double_relu.rs")));
+        let mut model: Model =
+            "g (float[2] x) => (float[2] y) { a = Relu (x) b = Relu (a) y = Relu (b) }"
+                .parse()
+                .unwrap();
+        let passes = [DOUBLE_RELU.clone(), dead::DEAD.clone()].into_iter().collect();
+        optimize(&mut model, &Options { passes, ..Options::default() });
+        assert_eq!(model.graph_nodes().len(), 1);
     }
 }

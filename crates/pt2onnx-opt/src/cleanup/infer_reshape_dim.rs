@@ -22,7 +22,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
             Some(known) => sizes.extend(known.to_vec::<i64>()?),
             None => {
                 let chosen = analysis::are_chosen(n.model, part);
-                let one = analysis::shape(n.model, part)?;
+                let one = n.model.shape(part)?;
                 let single = one.len() == 1 && one[0].as_int() == Some(1);
                 if !single || chosen {
                     return None;

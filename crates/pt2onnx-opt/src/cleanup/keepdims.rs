@@ -2,11 +2,7 @@
 
 use super::node_view::NodeView;
 use crate::{
-    analysis::{self, known},
-    eval,
-    folded_constants::FoldedConstants,
-    graph::Changed,
-    pass::Options,
+    analysis::known, eval, folded_constants::FoldedConstants, graph::Changed, pass::Options,
     rewrite,
 };
 use pt2onnx_ir::{Model, NodeId, Traits, Type, Use, Value, attrs};
@@ -40,8 +36,11 @@ type Found = (Kept, FxHashMap<Value, Tensor>);
 pub(super) struct Keepdims<'a> {
     options: &'a Options,
     constants: FoldedConstants,
-    applies: Mutex<FxHashMap<(Value, Vec<usize>), bool>>,
+    applies: Mutex<FxHashMap<Key, bool>>,
 }
+
+/// A value, and the dimensions that nodes add to it.
+type Key = (Value, Vec<usize>);
 
 impl<'a> Keepdims<'a> {
     pub fn new(options: &'a Options) -> Self {
@@ -53,38 +52,27 @@ impl<'a> Keepdims<'a> {
         self.answers().clear();
     }
 
-    fn answers(&self) -> MutexGuard<'_, FxHashMap<(Value, Vec<usize>), bool>> {
+    fn answers(&self) -> MutexGuard<'_, FxHashMap<Key, bool>> {
         self.applies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes a node that adds dimensions, if all that leads there can keep them.
     pub fn run(&self, model: &mut Model, id: NodeId) -> Changed {
-        let Some(axes) = added(model, id).filter(|_| !taken_away(model, id)) else {
+        let Some(key) = key(model, id).filter(|key| self.answers().get(key) != Some(&false)) else {
             return false;
         };
-        let Some(key) = model[id].input(0).map(|first| (first, axes)) else {
-            return false;
-        };
-        if self.answers().get(&key) == Some(&false) {
-            return false;
-        }
         let found = self.find(model, id, key.1.clone());
         let changed = found.is_some();
         match found {
             Some((kept, constants)) => kept.apply(model, &constants, &self.constants),
-            None => {
-                self.answers().insert(key, false);
-            }
+            None => _ = self.answers().insert(key, false),
         }
         changed
     }
 
     /// Whether [`run`](Self::run) removes a node.
     pub fn applies(&self, model: &Model, id: NodeId) -> bool {
-        let Some(axes) = added(model, id).filter(|_| !taken_away(model, id)) else {
-            return false;
-        };
-        let Some(key) = model[id].input(0).map(|first| (first, axes)) else {
+        let Some(key) = key(model, id) else {
             return false;
         };
         if let Some(&known) = self.answers().get(&key) {
@@ -102,10 +90,12 @@ impl<'a> Keepdims<'a> {
     }
 }
 
-/// Whether the dimensions that a node adds are only taken away again.
-fn taken_away(model: &Model, id: NodeId) -> bool {
+/// The operand of a node and the dimensions that it adds, if they are not only taken away again.
+fn key(model: &Model, id: NodeId) -> Option<Key> {
+    let axes = added(model, id)?;
     let squeezed = |u: Use| matches!(u, Use::Input(user, 0) if model[user].is("Squeeze"));
-    model[id].outputs().iter().all(|v| model[*v].uses().all(squeezed))
+    let taken_away = model[id].outputs().iter().all(|v| model[*v].uses().all(squeezed));
+    Some((model[id].input(0).filter(|_| !taken_away)?, axes))
 }
 
 impl Kept {
@@ -114,12 +104,12 @@ impl Kept {
     fn find(model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Self> {
         let region = model[id].region();
         let first = model[id].input(0)?;
-        let rank = analysis::rank(model, first)?;
+        let rank = model.rank(first)?;
         let mut kept = Self { axes, rank, values: vec![first], ..Self::default() };
         let mut next = 0;
         while let Some(&value) = kept.values.get(next) {
             next += 1;
-            if kept.values.len() > MANY || analysis::rank(model, value)? != rank {
+            if kept.values.len() > MANY || model.rank(value)? != rank {
                 return None;
             }
             let made = model.producer(value).filter(|&made| model[made].region() == region)?;
@@ -159,7 +149,7 @@ impl Kept {
     /// all are.
     fn varying(&self, model: &Model, operands: &[Option<Value>]) -> Option<Vec<Value>> {
         let varies = |v: &Value| model[*v].constant().is_none();
-        let wide = |v: &Value| self.rank == 0 || analysis::rank(model, *v) != Some(0);
+        let wide = |v: &Value| self.rank == 0 || model.rank(*v) != Some(0);
         let varying = operands.iter().flatten().copied().filter(varies).filter(wide);
         let varying: Vec<Value> = varying.collect();
         (self.rank > 0 || !varying.is_empty()).then_some(varying)
@@ -170,7 +160,7 @@ impl Kept {
         let taken = || {
             let node = &model[id];
             let n = view(model, id)?;
-            let rank = analysis::rank(model, node.input(0)?)?;
+            let rank = model.rank(node.input(0)?)?;
             let axes = match node.op() {
                 "Gather" => {
                     let index = model[node.input(1)?].constant()?;

@@ -37,22 +37,18 @@ mod walk;
 
 use crate::{
     measure::Measure,
-    pass::{Level, Pass, Phase, Run},
+    pass::{Pass, Run},
 };
 
 pub(crate) static CLEANUP: Pass = Pass {
     name: "cleanup",
-    level: Level::Simplify,
-    since: 0,
-    description: "Removes nodes that do nothing: a zero that is added may have made 0.0 of \
-                  -0.0. Merges chains of reshapes, transposes, slices and casts, packs of \
-                  all parts of a tensor, operands that are broadcast anyway, dimensions \
-                  that are taken away and added again, initial states of zeros, parts \
-                  without elements, and guards that change nothing. Takes items of \
-                  sequences from where they were put in.",
+    description: "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. \
+                  Merges chains of reshapes, transposes, slices and casts, packs of all parts of a \
+                  tensor, operands that are broadcast anyway, dimensions that are taken away and \
+                  added again, initial states of zeros, parts without elements, and guards that \
+                  change nothing. Takes items of sequences from where they were put in.",
     precondition: "A size given in a type is the size at run time.",
     lowers: Measure::Paths,
-    phase: Phase::Early,
-    target: None,
     run: Run::Graph(walk::run),
+    ..Pass::SIMPLIFICATION
 };

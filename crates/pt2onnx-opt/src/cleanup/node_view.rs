@@ -92,11 +92,11 @@ impl<'a> NodeView<'a> {
 
     /// Sizes, if the rank is known.
     pub fn shape(&self, value: Value) -> Option<&'a Shape> {
-        analysis::shape(self.model, value)
+        self.model.shape(value)
     }
 
     pub fn dtype(&self, value: Value) -> Option<DType> {
-        analysis::dtype(self.model, value)
+        self.model.dtype(value)
     }
 
     /// Whether both are known to have the same sizes.

@@ -1,8 +1,7 @@
 //! Sequences whose items are known: what is taken out of them is taken from where it was put in.
 
-use crate::{analysis, eval, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
-use pt2onnx_ir::{Attributes, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
-use pt2onnx_symbolic::Expr;
+use crate::{eval, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
+use pt2onnx_ir::{Attributes, Model, Node, NodeId, Use, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Longer sequences stay unchanged.
@@ -42,7 +41,7 @@ fn items(model: &Model, sequence: Value) -> Option<Vec<Value>> {
             "SequenceConstruct" => break node.inputs().iter().copied().collect::<Option<_>>()?,
             "SequenceInsert" => {
                 let place = match node.input(2) {
-                    Some(place) => Some(number(model, place)?),
+                    Some(place) => Some(model.const_int(place)?),
                     None => None,
                 };
                 inserted.push((node.input(1)?, place));
@@ -64,21 +63,13 @@ fn items(model: &Model, sequence: Value) -> Option<Vec<Value>> {
     Some(items)
 }
 
-/// The only element of an integer constant.
-fn number(model: &Model, value: Value) -> Option<i64> {
-    match model.const_ints(value)?.as_slice() {
-        [one] => Some(*one),
-        _ => None,
-    }
-}
-
 /// The node that computes an input, if it is that operator.
 fn made_by(model: &Model, id: NodeId, op: &str) -> Option<NodeId> {
     model.producer(model[id].input(0)?).filter(|&n| model[n].is(op))
 }
 
 fn at(model: &mut Model, id: NodeId) -> Option<Changed> {
-    let index = number(model, model[id].input(1)?)?;
+    let index = model.const_int(model[id].input(1)?)?;
     if let Some(items) = items(model, model[id].input(0)?) {
         let item = *items.get(eval::axis(index, items.len())?)?;
         return Some(rewrite::bypass(model, id, item));
@@ -124,7 +115,7 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
     let made = made_by(model, id, "SplitToSequence")?;
     let options = attrs::SplitToSequence::read(&model[made]).ok()?;
     let x = model[made].input(0)?;
-    let rank = analysis::rank(model, x)?;
+    let rank = model.rank(x)?;
     let squeezed = !options.keepdims && model[made].input(1).is_none();
     let same = eval::axis(axis, rank)? == eval::axis(options.axis, rank)? && squeezed == stacks;
     same.then(|| rewrite::bypass(model, id, x))
@@ -135,12 +126,12 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
 fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     let node = &model[id];
     let options = attrs::SplitToSequence::read(node).ok()?;
-    let shape = analysis::shape(model, node.input(0)?)?;
+    let shape = model.shape(node.input(0)?)?;
     let axis = eval::axis(options.axis, shape.len())?;
     let size = || shape.get(axis)?.as_int();
     let each = match node.input(1) {
         None => 1,
-        Some(given) if analysis::rank(model, given)? == 0 => number(model, given)?,
+        Some(given) if model.rank(given)? == 0 => model.const_int(given)?,
         Some(given) => return Some((axis, model.const_ints(given)?)),
     };
     let size = size()?;
@@ -159,26 +150,14 @@ fn split(model: &mut Model, id: NodeId) -> Option<Changed> {
     }
     let taken = |u: Use| match u {
         Use::Input(user, 0) if model[user].is("SequenceAt") => {
-            Some((user, eval::axis(number(model, model[user].input(1)?)?, sizes.len())?))
+            Some((user, eval::axis(model.const_int(model[user].input(1)?)?, sizes.len())?))
         }
         _ => None,
     };
     let sequence = model[id].outputs()[0];
     let users: Vec<(NodeId, usize)> = model[sequence].uses().map(taken).collect::<Option<_>>()?;
     let x = model[id].input(0)?;
-    let (dtype, shape) = analysis::tensor_type(model, x)?;
-    let shape = shape.clone();
-    let lengths = model.add_constant(Tensor::vector(&sizes));
-    let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
-    let inputs = [Some(x), Some(lengths)];
-    let node = model.add_node(InsertPoint::Before(id), "Split", &inputs, attributes, sizes.len());
-    model[node].origins = model[id].origins.clone();
-    let outputs = model[node].outputs().to_vec();
-    for (&output, size) in outputs.iter().zip(sizes) {
-        let mut own = shape.clone();
-        own[axis] = Expr::int(size);
-        model[output].ty = Some(Type::tensor(dtype, own));
-    }
+    let (node, outputs) = rewrite::add_split(model, id, x, axis, &sizes)?;
     for (user, part) in users {
         model.merge_origins(node, user);
         let old = model[user].outputs()[0];

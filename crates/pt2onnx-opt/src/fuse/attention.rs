@@ -1,14 +1,13 @@
 //! Fuses formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the
 //! product with the values.
 
-use super::{attention_cache, broadcast::full_mask};
+use super::{
+    Because, Fusion, Fusions, Match, Measure, NoFusion, Pass, Patterns, Run, attention_cache,
+    broadcast::full_mask,
+};
 use crate::{
-    analysis::{known, tensor_type},
-    fusion::{Because, Fusion, Fusions, NoFusion},
+    analysis::known,
     masks::{bools_of, has_keys, is_causal, is_choice},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Reduction, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
@@ -16,23 +15,21 @@ use pt2onnx_tensor::DType;
 
 pub(crate) static ATTENTION: Pass = Pass {
     name: "attention",
-    level: Level::Fuse,
     since: 23,
-    description: "Replaces the formula of attention by Attention (opset 23), with scale, \
-                  mask, causal mask and shared heads.",
-    precondition: "Sizes are known to match. A mask that may hide all keys of a query hides \
-                  them by -inf, and the formula gives zeros for that query.",
+    description: "Replaces the formula of attention by Attention (opset 23), with scale, mask, \
+                  causal mask and shared heads.",
+    precondition: "Sizes are known to match. A mask that may hide all keys of a query hides them \
+                   by -inf, and the formula gives zeros for that query.",
     lowers: Measure::Operators(&["Softmax", "Mul", "Expand", "Concat"]),
-    phase: Phase::Early,
-    target: None,
     run: Run::FusionsThen(Fusions::new(fusions), attention_cache::run),
+    ..Pass::FUSION
 };
 
 /// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the
 /// formula must do the same, or the mask must leave each query a key. The formula that multiplies
 /// its weights by 0 gives NaN where a score of such a query is NaN: its mask is added as numbers,
 /// and the result is multiplied.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(
             "MatMul(?c:Cast(?guard:Where(allowed, s:Softmax(?masked:Where(allowed, ?Add(?h:Cast(?Mul(?Div( \
@@ -275,7 +272,7 @@ fn length(cx: &Builder, x: Value) -> Option<Expr> {
 
 /// The value itself, or the value before a cast, if it has that type.
 fn uncast(model: &Model, value: Value, dtype: DType) -> Option<Value> {
-    let of_type = |v: &Value| tensor_type(model, *v).is_some_and(|(d, _)| d == dtype);
+    let of_type = |v: &Value| model.tensor_type(*v).is_some_and(|(d, _)| d == dtype);
     let cast = || model.producer(value).map(|n| &model[n]).filter(|n| n.is("Cast"))?.input(0);
     Some(value).filter(of_type).or_else(|| cast().filter(of_type))
 }

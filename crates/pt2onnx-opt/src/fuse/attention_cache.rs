@@ -1,7 +1,7 @@
 //! Lets `Attention` append new keys and values to a cache, in place of `Concat`.
 
 use crate::{
-    analysis::{known, tensor_type},
+    analysis::known,
     graph::{Changed, GraphMut},
     pass::Options,
     rewrite,
@@ -52,17 +52,13 @@ pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
     let joined = model[id].input(input)?;
     let node = &model[model.producer(joined)?];
-    let given_out = model[joined].uses().any(|u| matches!(u, Use::Output(..)));
-    let own = model[joined].uses().all(|u| match u {
-        Use::Input(user, i) => user == id && i as usize == input,
-        Use::Output(..) => true,
-    });
-    let here = node.is("Concat") && node.region() == model[id].region() && given_out && own;
+    let own = model[joined].uses().filter_map(Use::input).all(|at| at == (id, input));
+    let here = node.is("Concat") && node.region() == model[id].region();
     let &[Some(past), Some(new)] = node.inputs() else {
         return None;
     };
-    let shape = |v| tensor_type(model, v).map(|(_, s)| s);
-    let (new_sizes, queries) = (shape(new)?, shape(model[id].input(0)?)?);
+    let (new_sizes, queries) = (model.shape(new)?, model.shape(model[id].input(0)?)?);
     let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
-    (here && lengths && matches!(attrs::Concat::axis(node), Ok(2 | -2))).then_some([past, new])
+    let fits = here && own && model[joined].is_output() && lengths;
+    (fits && matches!(attrs::Concat::axis(node), Ok(2 | -2))).then_some([past, new])
 }

@@ -1,31 +1,22 @@
 //! Bounds fusion: two of `Min`, `Max`, `Relu` and `Clip` become one.
 
-use crate::{
-    analysis::number_of,
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
+use crate::analysis::number_of;
 use pt2onnx_ir::{Builder, Node, Value};
 use pt2onnx_tensor::DType;
 
 pub(crate) static CLIP: Pass = Pass {
     name: "clip",
-    level: Level::Fuse,
-    since: 7,
     description: "Replaces two of Min, Max, Relu and Clip by one.",
-    precondition: "The bounds are constants, and no lower one is above an upper one. Before opset 12, the type \
-                   is float32.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    precondition: "The bounds are constants, and no lower one is above an upper one. Before opset \
+                   12, the type is float32.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// Two nodes that bound `x` by numbers become one. A single `Min` or `Max` is kept, because
 /// runtimes differ in what `Clip` gives for infinity if one bound is missing.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let inner = "{i:Clip(x) | i:Relu(x) | i:Min(x, d) | i:Max(x, d)}";
     let outer =
         format!("{{o:Clip({inner}) | o:Relu({inner}) | o:Min({inner}, c) | o:Max({inner}, c)}}");

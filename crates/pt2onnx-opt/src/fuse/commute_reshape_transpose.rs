@@ -1,33 +1,23 @@
 //! Commutes `Reshape` and `Transpose` so that two of three nodes are enough: a reshape that only
 //! splits dimensions, or only merges them, can be before a transpose or after it.
 
-use crate::{
-    analysis::{self, known},
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
+use crate::analysis::{self, known};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use std::ops::Range;
 
 pub(crate) static COMMUTE_RESHAPE_TRANSPOSE: Pass = Pass {
     name: "commute-reshape-transpose",
-    level: Level::Fuse,
-    since: 7,
-    description: "Merges Reshape and Transpose: of two reshapes around a transpose, two \
-                  transposes around a reshape, or two reshapes to computed sizes, one is \
-                  left.",
-    precondition: "A reshape between others only splits dimensions, or only merges some, \
-                  and no sizes have to be computed.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    description: "Merges Reshape and Transpose: of two reshapes around a transpose, two transposes \
+                  around a reshape, or two reshapes to computed sizes, one is left.",
+    precondition: "A reshape between others only splits dimensions, or only merges some, and no \
+                   sizes have to be computed.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let outer_views = "o:Reshape({r:Reshape(x) | r:Unsqueeze(x) | r:Squeeze(x) | r:Flatten(x)})";
     Ok(vec![
         Fusion::new("r:Reshape(t:Transpose(x:Reshape(y)))", |cx, found| {

@@ -1,7 +1,7 @@
 //! Matrices side by side: constants, and what elementwise operators make of constants, as of
 //! weights that are stored as integers.
 
-use crate::{analysis, cse};
+use crate::cse;
 use pt2onnx_ir::{InsertPoint, Model, NodeId, TensorType, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{Compute, Tensor};
@@ -167,7 +167,7 @@ impl Columns {
 /// what all columns share.
 fn is_by_column(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let rank = |input: usize| node.input(input).and_then(|v| analysis::rank(model, v));
+    let rank = |input: usize| node.input(input).and_then(|v| model.rank(v));
     let scales = || {
         let (given, last) = (attrs::DequantizeLinear::read(node).ok()?, rank(0)?.checked_sub(1)?);
         let axis = given.axis.rem_euclid(rank(0)? as i64) as usize;

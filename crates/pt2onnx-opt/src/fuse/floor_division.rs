@@ -1,28 +1,19 @@
 //! Floor division fusion: the formula for integers that are not negative becomes `Div`.
 
-use crate::{
-    fusion::{Because, Fusion, Fusions},
-    legalise::nonnegative_numbers,
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::PatternError,
-};
+use super::{Because, Fusion, Pass, Patterns, Run};
+use crate::legalise::nonnegative_numbers;
 
 pub(crate) static FLOOR_DIVISION: Pass = Pass {
     name: "floor-division",
-    level: Level::Fuse,
-    since: 7,
     description: "Replaces the formula of a floor division by Div.",
-    precondition: "The divisor is positive, and the operators before show that the dividend \
-                  is not negative.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    precondition: "The divisor is positive, and the operators before show that the dividend is not \
+                   negative.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// The lowering writes the floor division by positive integers so.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let written = "Sub(Div(Add(x, n:Cast(Less(x, zero))), divisor), n)";
     Ok(vec![Fusion::new(written, |cx, found| {
         let [x, zero, divisor] = [found.get("x")?, found.get("zero")?, found.get("divisor")?];

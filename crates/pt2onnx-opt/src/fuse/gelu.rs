@@ -1,24 +1,16 @@
 //! `GELU` fusion: formulas with `Erf` or `Tanh` become `Gelu`.
 
-use crate::{
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_tensor::DType;
 
 pub(crate) static GELU: Pass = Pass {
     name: "gelu",
-    level: Level::Fuse,
     since: 20,
     description: "Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).",
     precondition: "The type is not float64.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// The formula of GELU as PyTorch's older exporter writes it: the half comes last.
@@ -27,7 +19,7 @@ pub(super) const HALVED_GELU: &str =
 
 /// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept,
 /// because `Gelu` computes with float32 constants.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let patterns = [
         (
             "Mul({Mul(x, 0.5) | Div(x, 2)}, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1))",

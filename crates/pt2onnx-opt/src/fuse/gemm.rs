@@ -1,32 +1,21 @@
 //! Fuses products of matrices with the sums and transposes around them into `Gemm`.
 
-use crate::{
-    analysis::{known, tensor_type},
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
+use crate::analysis::known;
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static GEMM: Pass = Pass {
     name: "gemm",
-    level: Level::Fuse,
-    since: 7,
-    description: "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into \
-                  Gemm.",
-    precondition: "The operands are matrices, and the added value does not broadcast the \
-                  product.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    description: "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
+    precondition: "The operands are matrices, and the added value does not broadcast the product.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// `A B + C` of matrices, and transposed operands of it.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new("Add(p:MatMul(a, b), c)", |cx, found| {
             let (a, b, c) = (found.get("a")?, found.get("b")?, found.get("c")?);
@@ -51,7 +40,7 @@ fn fusions() -> Result<Vec<Fusion>, PatternError> {
 /// Whether the value is a matrix of floats.
 fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     let model = cx.model();
-    let (dtype, shape) = tensor_type(&model, x)?;
+    let (dtype, shape) = model.tensor_type(x)?;
     let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
     Some(float && shape.len() == 2)
 }

@@ -1,33 +1,28 @@
 //! `GatherND` over a Cartesian grid becomes one `Gather` per axis.
 
+use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run};
 use crate::{
-    analysis::{self, counted, known},
+    analysis::{counted, known},
     eval,
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static GRID: Pass = Pass {
     name: "grid",
-    level: Level::Fuse,
     since: 11,
-    description: "Replaces GatherND at all points of a grid by a Gather for each \
-                  dimension, and Gather of all elements in their order by Reshape.",
-    precondition: "All but two of the dimensions are taken whole; the places are those of \
-                  all rows and columns.",
+    description: "Replaces GatherND at all points of a grid by a Gather for each dimension, and \
+                  Gather of all elements in their order by Reshape.",
+    precondition: "All but two of the dimensions are taken whole; the places are those of all rows \
+                   and columns.",
     lowers: Measure::Operators(&["GatherND", "Gather"]),
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// At most two axes of `GatherND` pick; the others take everything and go. `Gather` of all elements
 /// of a flat tensor, whose places are `i * columns + j`, becomes a reshape.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new("g:GatherND(x, i)", |cx, found| {
             picked(cx, found).because("the points are not a grid, or more than two axes pick")
@@ -72,7 +67,7 @@ fn picked(cx: &Builder, found: &Match) -> Option<Value> {
 /// The places of points that nothing else uses: coordinates that change along one dimension each
 /// are joined along the last one.
 fn places(model: &Model, points: Value) -> Option<Vec<Places>> {
-    let shape = analysis::shape(model, points).filter(|_| model[points].uses().len() == 1)?;
+    let shape = model.shape(points).filter(|_| model[points].uses().len() == 1)?;
     let joined = &model[model.producer(points)?];
     let (_, grid) = shape.split_last()?;
     let axis = eval::axis(joined.int("axis")?, shape.len())?;
@@ -96,15 +91,15 @@ fn coordinate(model: &Model, value: Value, grid: &[Expr]) -> Option<Places> {
         return None;
     }
     let mut spread = column.input(0)?;
-    let (one, sizes) = analysis::shape(model, value)?.split_last()?;
-    let same = sizes == &analysis::shape(model, spread)?[..] && sizes.len() == grid.len();
+    let (one, sizes) = model.shape(value)?.split_last()?;
+    let same = sizes == &model.shape(spread)?[..] && sizes.len() == grid.len();
     if one.as_int() != Some(1) || !same {
         return None;
     }
     if let Some(expand) = model.producer(spread).map(|id| &model[id]).filter(|n| n.is("Expand")) {
         spread = expand.input(0)?;
     }
-    let sizes = analysis::shape(model, spread)?;
+    let sizes = model.shape(spread)?;
     let mut wide = sizes.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
     let ((from, size), None) = (wide.next()?, wide.next()) else {
         return None;
@@ -124,7 +119,7 @@ fn vector(model: &Model, value: Value) -> Value {
         node.input(0).filter(|_| forms && node.domain.is_empty())
     };
     let mut sources = std::iter::successors(Some(value), reshaped).take(FAR);
-    sources.find(|&source| analysis::rank(model, source) == Some(1)).unwrap_or(value)
+    sources.find(|&source| model.rank(source) == Some(1)).unwrap_or(value)
 }
 
 /// The elements in their order, if the places are those of all rows and columns.
@@ -132,9 +127,9 @@ fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
     let (x, places) = (found.value("x")?, found.value("i")?);
     let (source, sizes) = {
         let model = cx.model();
-        let grid = analysis::shape(&model, places)?;
+        let grid = model.shape(places)?;
         let (rows, columns) = rows_and_columns(&model, places)?;
-        let flat = analysis::shape(&model, x)?;
+        let flat = model.shape(x)?;
         let (count, rest) = flat.split_first()?;
         let is_place = |(i, size): (usize, &Expr)| match i {
             _ if i == rows.at => *size == rows.size,
@@ -159,7 +154,7 @@ fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
 fn flat_source(model: &Model, x: Value) -> Option<Value> {
     let node = &model[model.producer(x)?];
     let source = node.input(0)?;
-    let dims = analysis::shape(model, source)?;
+    let dims = model.shape(source)?;
     let views = matches!(node.op(), "Flatten" | "Reshape") && node.domain.is_empty();
     (views && dims.iter().all(known)).then_some(source)
 }
@@ -178,7 +173,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
         let own = node.is(op) && node.domain.is_empty();
         own.then(|| Some((node.input(0)?, node.input(1)?)))?
     };
-    let rank = analysis::rank(model, places)?;
+    let rank = model.rank(places)?;
     let either = |(a, b): (Value, Value)| [(a, b), (b, a)];
     either(of(places, "Add")?).into_iter().find_map(|(inner, outer)| {
         let columns = range(model, inner, rank)?;
@@ -193,7 +188,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
 fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
     let spread = vector(model, value);
     let size = counted(model, spread)?;
-    let own = analysis::shape(model, value)?;
+    let own = model.shape(value)?;
     let mut wide = own.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
     let ((at, wide), None) = (wide.next()?, wide.next()) else {
         return None;
@@ -210,12 +205,12 @@ fn size_of(model: &Model, value: Value, far: usize) -> Option<Expr> {
     let node = &model[model.producer(value)?];
     let x = node.input(0).filter(|_| node.domain.is_empty())?;
     let size = |source: Value, i: i64| {
-        let shape = analysis::shape(model, source)?;
+        let shape = model.shape(source)?;
         shape.get(eval::axis(i, shape.len())?).filter(|d| known(d)).cloned()
     };
     match node.op() {
         "Shape" => {
-            let rank = analysis::rank(model, x)? as i64;
+            let rank = model.rank(x)? as i64;
             let held = |i: i64| if i < 0 { i + rank } else { i };
             let (start, end) = (node.int("start").unwrap_or(0), node.int("end").unwrap_or(rank));
             (held(end) == held(start) + 1).then(|| size(x, start))?

@@ -1,25 +1,15 @@
 //! Hard swish fusion: formulas with `Clip` become `HardSwish` and `HardSigmoid`.
 
-use super::gelu::at_most_float32;
-use crate::{
-    fusion::{Because, Fusion, Fusions},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::PatternError,
-};
+use super::{Because, Fusion, Pass, Patterns, Run, gelu::at_most_float32};
 use pt2onnx_ir::attrs;
 
 pub(crate) static HARD_SWISH: Pass = Pass {
     name: "hard-swish",
-    level: Level::Fuse,
-    since: 7,
-    description: "Replaces the formulas of hard swish and hard sigmoid by HardSwish and HardSigmoid. Before \
-                  opset 14, HardSwish is a product with HardSigmoid.",
+    description: "Replaces the formulas of hard swish and hard sigmoid by HardSwish and \
+                  HardSigmoid. Before opset 14, HardSwish is a product with HardSigmoid.",
     precondition: "The type is not float64.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// The slope of `relu6(x + 3) / 6`.
@@ -29,7 +19,7 @@ const ALPHA: f32 = 1.0 / 6.0;
 const BETA: f32 = 0.5;
 
 /// `x relu6(x + 3) / 6`, and `relu6(x + 3) / 6`.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let swish = |pattern| {
         Fusion::new(pattern, |cx, found| {
             let x = at_most_float32(cx, found)?;

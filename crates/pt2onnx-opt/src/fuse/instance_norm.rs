@@ -1,31 +1,22 @@
 //! Instance normalization fusion: drops the reshapes with which PyTorch moves the batch into the
 //! channels.
 
-use crate::{
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static INSTANCE_NORM: Pass = Pass {
     name: "instance-norm",
-    level: Level::Fuse,
-    since: 7,
-    description: "Removes the reshapes around InstanceNormalization with which PyTorch \
-                  moves the batch into the channels.",
+    description: "Removes the reshapes around InstanceNormalization with which PyTorch moves the \
+                  batch into the channels.",
     precondition: "The number of channels is known.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// Instance normalization of a batch that is reshaped to channels of a single item, as PyTorch
 /// decomposes it.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(
             "Reshape(i:InstanceNormalization(r:Reshape(x), Tile(scale), Tile(bias)))",

@@ -1,34 +1,27 @@
 //! Layer normalization fusion: the formula, and scale and bias behind it, become
 //! `LayerNormalization`.
 
-use super::normalization::{fits, normalised, reduced};
-use crate::{
-    analysis::every,
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::PatternError,
+use super::{
+    Because, Fusion, NoFusion, Pass, Patterns, Run,
+    normalization::{fits, normalised, reduced},
 };
+use crate::analysis::every;
 use pt2onnx_ir::{Node, attrs};
 
 pub(crate) static LAYER_NORM: Pass = Pass {
     name: "layer-norm",
-    level: Level::Fuse,
     since: 17,
-    description: "Replaces the formula of layer normalization by LayerNormalization (opset \
-                  17). Scale and bias behind one go into it.",
-    precondition: "It is computed in float32 over the last dimensions, also between casts \
-                  from and to float16 or bfloat16. Scale and bias have the sizes of these \
-                  dimensions.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    description: "Replaces the formula of layer normalization by LayerNormalization (opset 17). \
+                  Scale and bias behind one go into it.",
+    precondition: "It is computed in float32 over the last dimensions, also between casts from and \
+                   to float16 or bfloat16. Scale and bias have the sizes of these dimensions.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast before the
 /// scale.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(
             "Mul({n:Div(d:Sub(x, a:ReduceMean(x)), Sqrt(Add(m:ReduceMean({Mul(d, d) | Pow(d, 2)}), epsilon))) \

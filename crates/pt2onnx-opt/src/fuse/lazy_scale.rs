@@ -1,8 +1,8 @@
 //! Weights whose channels are multiplied by factors, computed while they are written.
 
 use pt2onnx_ir::{Node, attrs};
-use pt2onnx_tensor::{Compute, Element, Tensor};
-use std::{fmt::Debug, io, marker::PhantomData, sync::Arc};
+use pt2onnx_tensor::{Compute, DType, Tensor};
+use std::{io, sync::Arc};
 
 /// Factors up to this size make infinite numbers of no weight that is used: larger ones are tried
 /// at once.
@@ -11,35 +11,13 @@ const USUAL: f64 = 1e9;
 /// Weights of fewer bytes are computed at once.
 const SMALL: usize = 64 << 10;
 
-/// Floats that are computed in float64 and rounded once.
-pub(super) trait Real: Element + Into<f64> + Debug {
-    fn rounded(value: f64) -> Self;
-    /// Writes the little-endian bytes.
-    fn put(self, to: &mut [u8]);
-}
-impl Real for f32 {
-    fn rounded(value: f64) -> Self {
-        value as f32
-    }
-    fn put(self, to: &mut [u8]) {
-        to.copy_from_slice(&self.to_le_bytes());
-    }
-}
-impl Real for f64 {
-    fn rounded(value: f64) -> Self {
-        value
-    }
-    fn put(self, to: &mut [u8]) {
-        to.copy_from_slice(&self.to_le_bytes());
-    }
-}
-
 /// A weight, each element multiplied by the factor of its channel. `None` if the number of channels
 /// does not match, or a product is not finite.
-pub(super) fn scaled<T: Real>(
+pub(super) fn scaled(
     weight: &Tensor,
     linear: &Node,
     op: &str,
+    dtype: DType,
     factors: &[f64],
 ) -> Option<Tensor> {
     let shape = weight.shape();
@@ -59,25 +37,19 @@ pub(super) fn scaled<T: Real>(
         usize::MAX
     };
     let fits = own.checked_mul(groups)? == factors.len() && inner > 0;
-    if !fits || weight.dtype() != T::DTYPE || !factors.iter().all(|f| f.is_finite()) {
+    if !fits || weight.dtype() != dtype || !factors.iter().all(|f| f.is_finite()) {
         return None;
     }
-    let compute = Scaled::<T> {
-        weight: weight.clone(),
-        factors: factors.to_vec(),
-        own,
-        inner,
-        rows_of_group,
-        element: PhantomData,
-    };
-    let tensor = Tensor::computed(T::DTYPE, shape, Arc::new(compute)).ok()?;
+    let (weight, factors) = (weight.clone(), factors.to_vec());
     let usual = factors.iter().all(|factor| factor.abs() <= USUAL);
+    let compute = Scaled { weight, factors, own, inner, rows_of_group };
+    let tensor = Tensor::computed(dtype, shape, Arc::new(compute)).ok()?;
     if usual && tensor.nbytes() >= SMALL { Some(tensor) } else { tensor.evaluated().ok() }
 }
 
 /// The elements of such a weight.
 #[derive(Debug)]
-struct Scaled<T> {
+struct Scaled {
     weight: Tensor,
     factors: Vec<f64>,
     /// Channels in the weight.
@@ -86,10 +58,44 @@ struct Scaled<T> {
     inner: usize,
     /// The number of rows of a group; each group has its own channels.
     rows_of_group: usize,
-    element: PhantomData<T>,
 }
 
-impl<T: Real> Compute for Scaled<T> {
+impl Scaled {
+    /// The bytes of an element.
+    fn width(&self) -> usize {
+        self.weight.dtype().bits() / 8
+    }
+
+    /// Multiplies elements in float64. Returns whether all finite ones stayed so.
+    fn multiply(&self, run: &mut [u8], factors: impl Iterator<Item = f64>) -> bool {
+        match self.weight.dtype() {
+            DType::F64 => each(run, factors, |bytes, factor| {
+                let before = f64::from_le_bytes(*bytes);
+                let product = before * factor;
+                *bytes = product.to_le_bytes();
+                product.is_finite() || !before.is_finite()
+            }),
+            _ => each(run, factors, |bytes, factor| {
+                let before = f32::from_le_bytes(*bytes);
+                let product = (f64::from(before) * factor) as f32;
+                *bytes = product.to_le_bytes();
+                product.is_finite() || !before.is_finite()
+            }),
+        }
+    }
+}
+
+/// Whether `multiply` is true for all elements of so many bytes; it is called for each.
+fn each<const BYTES: usize>(
+    run: &mut [u8],
+    factors: impl Iterator<Item = f64>,
+    multiply: impl Fn(&mut [u8; BYTES], f64) -> bool,
+) -> bool {
+    let elements = run.as_chunks_mut().0.iter_mut().zip(factors);
+    elements.fold(true, |all, (bytes, factor)| multiply(bytes, factor) & all)
+}
+
+impl Compute for Scaled {
     fn operands(&self) -> Vec<Tensor> {
         vec![self.weight.clone()]
     }
@@ -99,12 +105,12 @@ impl<T: Real> Compute for Scaled<T> {
     }
 
     fn unit(&self) -> usize {
-        self.weight.compute().map_or(1, |compute| compute.unit()).max(size_of::<T>())
+        self.weight.compute().map_or(1, |compute| compute.unit()).max(self.width())
     }
 
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         self.weight.read(start, out)?;
-        let (mut at, mut rest) = (start / size_of::<T>(), out);
+        let (mut at, mut rest) = (start / self.width(), out);
         let mut finite = true;
         while !rest.is_empty() {
             let channel = at / self.inner % self.own;
@@ -117,12 +123,12 @@ impl<T: Real> Compute for Scaled<T> {
                     (inner - at % inner, self.factors.get(channel..=channel).unwrap_or_default())
                 }
             };
-            let bytes = (length * size_of::<T>()).min(rest.len());
+            let bytes = (length * self.width()).min(rest.len());
             let (run, after) = std::mem::take(&mut rest).split_at_mut(bytes);
             finite &= match factors {
-                [factor] => multiply::<T>(run, std::iter::repeat(*factor)),
+                [factor] => self.multiply(run, std::iter::repeat(*factor)),
                 [] => false,
-                all => multiply::<T>(run, all.iter().copied()),
+                all => self.multiply(run, all.iter().copied()),
             };
             (rest, at) = (after, at + length);
         }
@@ -136,16 +142,4 @@ impl<T: Real> Compute for Scaled<T> {
             ))
         }
     }
-}
-
-/// Multiplies elements. Returns whether all finite ones stayed so.
-fn multiply<T: Real>(run: &mut [u8], factors: impl Iterator<Item = f64>) -> bool {
-    let mut finite = true;
-    for (bytes, factor) in run.chunks_exact_mut(size_of::<T>()).zip(factors) {
-        let before: f64 = T::from_le(bytes).into();
-        let product = T::rounded(before * factor);
-        finite &= product.into().is_finite() || !before.is_finite();
-        product.put(bytes);
-    }
-    finite
 }

@@ -2,16 +2,15 @@
 //! of its result.
 
 use super::{
+    Pass, Phase, Run,
     concat_columns::Columns,
     ort_reserved::{is_attention, is_quantized},
 };
 use crate::{
-    analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
-    measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::Options,
 };
 use indexmap::IndexSet;
 use pt2onnx_ir::{
@@ -22,18 +21,15 @@ use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static MERGE_LINEARS: Pass = Pass {
     name: "merge-linears",
-    level: Level::Fuse,
-    since: 0,
-    description: "Replaces several MatMul or Gemm of one tensor by one with the columns of \
-                  all, and Split. Only in models of other producers.",
-    precondition: "The weights are constants that nothing else uses, or are computed from \
-                  such, column by column, as those that are restored from integers. The \
-                  nodes become fewer. Queries, keys and values of a masked attention stay \
-                  apart if they have biases: ONNX Runtime replaces the whole attention.",
-    lowers: Measure::Nodes,
+    description: "Replaces several MatMul or Gemm of one tensor by one with the columns of all, \
+                  and Split. Only in models of other producers.",
+    precondition: "The weights are constants that nothing else uses, or are computed from such, \
+                   column by column, as those that are restored from integers. The nodes become \
+                   fewer. Queries, keys and values of a masked attention stay apart if they have \
+                   biases: ONNX Runtime replaces the whole attention.",
     phase: Phase::Late,
-    target: None,
     run: Run::Graph(run),
+    ..Pass::FUSION
 };
 
 /// The key of layers that are joined.
@@ -101,7 +97,7 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
         }
         _ => return None,
     };
-    let (dtype, sizes) = analysis::tensor_type(model, weight)?;
+    let (dtype, sizes) = model.tensor_type(weight)?;
     let (rows, width) = match (&sizes[..], transposed) {
         ([rows, width], false) | ([width, rows], true) => {
             (rows, usize::try_from(width.as_int()?).ok()?)
@@ -162,7 +158,7 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         return None;
     }
     let sum = group.first()?.sum;
-    let mut shape = analysis::shape(model, *model[first].outputs().first()?).cloned();
+    let mut shape = model.shape(*model[first].outputs().first()?).cloned();
     let mut typed = |model: &mut Model, value: Value, width: usize| {
         if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
             *last = Expr::int(width as i64);

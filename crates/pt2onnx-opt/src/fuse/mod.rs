@@ -7,6 +7,8 @@ mod broadcast;
 pub(crate) mod clip;
 pub(crate) mod commute_reshape_transpose;
 mod concat_columns;
+#[cfg(test)]
+pub(crate) mod double_relu;
 pub(crate) mod floor_division;
 pub(crate) mod fold_input_scale;
 pub(crate) mod fold_scale_into_weight;
@@ -29,3 +31,10 @@ pub(crate) mod reduce_sum_square;
 pub(crate) mod rms_norm;
 pub(crate) mod rotary;
 pub(crate) mod split;
+
+use crate::{
+    fusion::{Because, Fusion, Fusions, NoFusion, Patterns},
+    measure::Measure,
+    pass::{Pass, Phase, Run},
+    pattern::Match,
+};

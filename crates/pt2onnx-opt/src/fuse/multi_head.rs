@@ -1,38 +1,28 @@
 //! Replaces attention by ONNX Runtime's own operator, which needs no transposed operands.
 
-use super::broadcast::full_mask;
-use crate::{
-    analysis::{known, tensor_type},
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    masks::bools_of,
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-    target::Target,
-};
+use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask};
+use crate::{analysis::known, masks::bools_of, target::Target};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static MULTI_HEAD: Pass = Pass {
     name: "multi-head",
-    level: Level::Fuse,
-    since: 0,
-    description: "Replaces the formula of attention by com.microsoft.MultiHeadAttention, \
-                  for the target `ort` only.",
-    precondition: "Queries, keys and values are float32 and transposed from `(batch, \
-                  length, heads, size)`. There is no mask, a causal mask, or a boolean \
-                  mask that is the same for all heads.",
+    description: "Replaces the formula of attention by com.microsoft.MultiHeadAttention, for the \
+                  target `ort` only.",
+    precondition: "Queries, keys and values are float32 and transposed from `(batch, length, \
+                   heads, size)`. There is no mask, a causal mask, or a boolean mask that is the \
+                   same for all heads.",
     lowers: Measure::Operators(&["Softmax"]),
-    phase: Phase::Early,
     target: Some(Target::Ort),
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)`
 /// before they are transposed. For a query without keys it gives NaN, as the formula does; if the
 /// formula gives zeros there, a `Where` is added.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(
             "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
@@ -128,7 +118,7 @@ fn attended(
 /// The sizes of a float32 operand, if it has four dimensions and all are known.
 fn sizes(cx: &Builder, x: Value) -> Option<Shape> {
     let model = cx.model();
-    let (dtype, shape) = tensor_type(&model, x)?;
+    let (dtype, shape) = model.tensor_type(x)?;
     let fits = dtype == DType::F32 && shape.len() == 4 && shape.iter().all(known);
     fits.then(|| shape.clone())
 }

@@ -1,11 +1,7 @@
 //! Checks that the fusions of normalizations share.
 
-use crate::{
-    analysis::tensor_type,
-    eval,
-    fusion::{Because, NoFusion},
-    pattern::Match,
-};
+use super::{Because, NoFusion};
+use crate::{eval, pattern::Match};
 use pt2onnx_ir::{Builder, Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -17,11 +13,11 @@ pub(super) fn normalised(cx: &Builder, found: &Match) -> Result<(Value, i64, f32
     let epsilon = found.number(cx, "epsilon").because("epsilon is not a constant")? as f32;
     let mean = found.get_node(cx, "m")?;
     let model = cx.model();
-    let is_single = |v: Value| tensor_type(&model, v).is_some_and(|(d, _)| d == DType::F32);
+    let is_single = |v: Value| model.tensor_type(v).is_some_and(|(d, _)| d == DType::F32);
     let single = is_single(x) && is_single(found.get("n")?);
     single.because("it is not computed in float32, or ranks are not known")?;
     let last = || {
-        let (_, shape) = tensor_type(&model, x)?;
+        let (_, shape) = model.tensor_type(x)?;
         let (axes, keeps) = reduced(&model, &mean)?;
         let first = shape.len().checked_sub(axes.len())?;
         let last = axes.iter().copied().eq(first..shape.len());
@@ -38,17 +34,17 @@ pub(super) fn normalised(cx: &Builder, found: &Match) -> Result<(Value, i64, f32
 
 /// The value that `x` is cast from, if it is a half of the type of `cast`.
 fn uncast(model: &Model, x: Value, cast: Value) -> Option<Value> {
-    let (to, _) = tensor_type(model, cast)?;
+    let (to, _) = model.tensor_type(cast)?;
     let before = &model[model.producer(x)?];
     let source = before.input(0).filter(|_| before.is("Cast"))?;
-    let (from, _) = tensor_type(model, source)?;
+    let (from, _) = model.tensor_type(source)?;
     (from == to && matches!(from, DType::F16 | DType::BF16)).then_some(source)
 }
 
 /// Axes of a reduction, in order, and whether they are kept. Older forms have the axes as an
 /// attribute.
 pub(super) fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
-    let (_, shape) = tensor_type(model, node.input(0)?)?;
+    let (_, shape) = model.tensor_type(node.input(0)?)?;
     let given = match node.input(1) {
         Some(axes) => model[axes].constant()?.to_vec::<i64>()?,
         None => node.read("axes").ok()??,
@@ -63,7 +59,7 @@ pub(super) fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> 
 /// dimensions.
 pub(super) fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> Result<(), NoFusion> {
     let model = cx.model();
-    let types = tensor_type(&model, scale).zip(tensor_type(&model, x));
+    let types = model.tensor_type(scale).zip(model.tensor_type(x));
     let fits = types.is_some_and(|((a, scale), (b, x))| {
         let normalised = eval::axis(axis, x.len()).and_then(|first| x.get(first..));
         a == b && normalised == Some(scale) && scale.iter().all(Expr::is_static)

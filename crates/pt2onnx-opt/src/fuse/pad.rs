@@ -1,31 +1,22 @@
 //! Pad fusion: convolutions and pools take the `Pad` before them in.
 
-use crate::{
-    analysis::number_of,
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
+use crate::analysis::number_of;
 use pt2onnx_ir::{Builder, Node, Use, Value, attrs};
 
 pub(crate) static PAD: Pass = Pass {
     name: "pad",
-    level: Level::Fuse,
-    since: 7,
     description: "Merges Pad into the Conv, AveragePool or MaxPool after it.",
-    precondition: "The pads are constants, and the value is the one that the operator \
-                  itself pads with.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    precondition: "The pads are constants, and the value is the one that the operator itself pads \
+                   with.",
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a
 /// maximum. For a maximum of elements that are not negative, 0 is the same. All that uses the
 /// result of `Pad` takes it in.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let mut fusions = Vec::new();
     for op in WINDOWS {
         // The second finds a `Pad` with several users.

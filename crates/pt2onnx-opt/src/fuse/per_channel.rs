@@ -1,13 +1,7 @@
 //! Arithmetic with a constant for each channel of a layer.
 
-use super::{
-    batch_norm::{MISFIT, NOT_FLOAT, SHARED},
-    lazy_scale::{Real, scaled},
-};
-use crate::{
-    fusion::{Because, NoFusion},
-    pattern::Match,
-};
+use super::{Because, Match, NoFusion, lazy_scale::scaled};
+use crate::analysis::every;
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -44,13 +38,44 @@ impl Kind {
 /// A reason of these folds.
 pub(super) const SPREAD: &str = "the constant differs in other dimensions than the channels";
 
-/// Whether the result of a fold is float64. An error if it is not float32 either.
-pub(super) fn is_double(cx: &Builder, found: &Match) -> Result<bool, NoFusion> {
-    match cx.known_dtype(found.output()) {
-        Some(DType::F32) => Ok(false),
-        Some(DType::F64) => Ok(true),
-        _ => Err(NoFusion::Because(NOT_FLOAT)),
-    }
+/// A reason of these folds.
+pub(super) const MISFIT: &str =
+    "a constant has other sizes than the channels, or a product is not finite";
+
+/// The element type of the result of a fold, float32 or float64.
+pub(super) fn float_type(cx: &Builder, found: &Match) -> Result<DType, NoFusion> {
+    let dtype = cx.known_dtype(found.output());
+    let float = dtype.filter(|dtype| matches!(dtype, DType::F32 | DType::F64));
+    float.because("the type is not float32 or float64")
+}
+
+/// The elements of a constant of that type.
+pub(super) fn doubles(cx: &Builder, value: Value, dtype: DType) -> Option<Vec<f64>> {
+    cx.constant_of(value).filter(|t| t.dtype() == dtype)?.to_doubles()
+}
+
+/// A vector of these numbers, rounded to the type. An error if one is not finite.
+pub(super) fn vector(dtype: DType, numbers: impl Iterator<Item = f64>) -> Result<Tensor, NoFusion> {
+    let vector = match dtype {
+        DType::F64 => Tensor::vector(&numbers.collect::<Vec<f64>>()),
+        _ => Tensor::vector(&numbers.map(|v| v as f32).collect::<Vec<f32>>()),
+    };
+    Some(vector).filter(|vector| every(vector, f64::is_finite)).because(MISFIT)
+}
+
+/// The weight of a layer, which nothing else uses, with its channels multiplied by factors.
+pub(super) fn scaled_weight(
+    cx: &Builder,
+    found: &Match,
+    node: &Node,
+    op: &str,
+    dtype: DType,
+    factors: &[f64],
+) -> Result<Tensor, NoFusion> {
+    let weight = node.input(1).ok_or(NoFusion::NoMatch)?;
+    let tensor = cx.constant_of(weight).filter(|t| t.has_data() && found.is_unshared(cx, weight));
+    let tensor = tensor.because("the weight is not a constant, or it is shared")?;
+    scaled(&tensor, node, op, dtype, factors).because(MISFIT)
 }
 
 /// Where the channels of a layer's output are.
@@ -98,18 +123,18 @@ impl Channels {
     }
 
     /// The elements of a constant for each channel, if it is the same in all other dimensions.
-    pub fn spread<T: Real>(&self, cx: &Builder, value: Value) -> Result<Vec<f64>, NoFusion> {
-        self.elements::<T>(cx, value).because(SPREAD)
+    pub fn spread(&self, cx: &Builder, value: Value, dtype: DType) -> Result<Vec<f64>, NoFusion> {
+        self.elements(cx, value, dtype).because(SPREAD)
     }
 
-    fn elements<T: Real>(&self, cx: &Builder, value: Value) -> Option<Vec<f64>> {
-        let t = cx.constant_of(value).filter(|t| t.has_data() && t.rank() <= self.rank)?;
+    fn elements(&self, cx: &Builder, value: Value, dtype: DType) -> Option<Vec<f64>> {
+        let t = cx.constant_of(value).filter(|t| t.dtype() == dtype && t.rank() <= self.rank)?;
         let own = t.rank().checked_sub(self.from_end + 1);
         let others = t.shape().iter().enumerate().filter(|(i, _)| Some(*i) != own);
         if others.into_iter().any(|(_, &size)| size != 1) {
             return None;
         }
-        let elements: Vec<f64> = t.to_vec::<T>()?.into_iter().map(Into::into).collect();
+        let elements = t.to_doubles()?;
         match elements.as_slice() {
             [one] => Some(vec![*one; self.count]),
             all if all.len() == self.count => Some(elements),
@@ -121,56 +146,51 @@ impl Channels {
 impl Affine {
     /// The layer with the arithmetic in its weight and bias. `summand` is the constant that the
     /// bias may get its name from.
-    pub fn folded<T: Real>(
+    pub fn folded(
         &self,
         cx: &Builder,
         found: &Match,
         node: &Node,
         place: &Channels,
+        dtype: DType,
         summand: Option<Value>,
     ) -> Result<Value, NoFusion> {
-        let given = node.input(1).ok_or(NoFusion::NoMatch)?;
         let usable = |v: &f64| v.is_finite() && *v != 0.0;
-        let mut inputs = vec![node.input(0), Some(given)];
         let weight = match &self.factors {
             Some(factors) => {
                 factors.iter().all(usable).because("a factor is 0 or not finite")?;
                 (node.input(1) != node.input(2)).because("the weight is the bias, too")?;
-                let tensor = cx.constant_of(given);
-                let tensor = tensor.filter(|t| t.has_data() && found.is_unshared(cx, given));
-                let tensor = tensor.because(SHARED)?;
-                let weight = scaled::<T>(&tensor, node, place.scaled_as(), factors);
-                Some(weight.because(MISFIT)?)
+                Some(scaled_weight(cx, found, node, place.scaled_as(), dtype, factors)?)
             }
             None => None,
         };
-        let bias = self.bias::<T>(cx, node, place)?;
+        let bias = self.bias(cx, node, place, dtype)?;
+        let mut inputs = vec![node.input(0), node.input(1)];
         if let Some(weight) = weight {
-            inputs[1] = Some(found.add_folded(cx, weight, Some(given)));
+            inputs[1] = Some(found.add_folded(cx, weight, node.input(1)));
         }
         if let Some(bias) = bias {
-            let after = node.input(2).or(summand);
-            inputs.push(Some(found.add_folded(cx, Tensor::vector(&bias), after)));
+            inputs.push(Some(found.add_folded(cx, bias, node.input(2).or(summand))));
         }
         let attributes = node.attributes.iter().filter(|(name, _)| name != "beta");
         Ok(cx.emit1(place.op, &inputs, attributes.cloned().collect()))
     }
 
     /// The new bias; `Ok(None)` if there is none.
-    fn bias<T: Real>(
+    fn bias(
         &self,
         cx: &Builder,
         node: &Node,
         place: &Channels,
-    ) -> Result<Option<Vec<T>>, NoFusion> {
+        dtype: DType,
+    ) -> Result<Option<Tensor>, NoFusion> {
         let beta = f64::from(attrs::Gemm::read(node).map_err(|_| NoFusion::NoMatch)?.beta);
         let given = match node.input(2) {
-            Some(bias) if place.op == "Gemm" => Some(place.spread::<T>(cx, bias)?),
+            Some(bias) if place.op == "Gemm" => Some(place.spread(cx, bias, dtype)?),
             Some(bias) => {
-                let own = cx.constant_of(bias).filter(|t| t.shape() == [place.count]);
-                let own = own.and_then(|t| t.to_vec::<T>());
-                let own = own.because("the bias is not a constant for each channel")?;
-                Some(own.into_iter().map(Into::into).collect())
+                let own = cx.constant_of(bias).is_some_and(|t| t.shape() == [place.count]);
+                let own = doubles(cx, bias, dtype).filter(|_| own);
+                Some(own.because("the bias is not a constant for each channel")?)
             }
             None => None,
         };
@@ -180,13 +200,9 @@ impl Affine {
         let at = |v: &Option<Vec<f64>>, c: usize, default: f64| {
             v.as_ref().map_or(default, |v| v.get(c).copied().unwrap_or(default))
         };
-        let all: Vec<T> = (0..place.count)
-            .map(|c| {
-                at(&given, c, 0.0) * beta * at(&self.factors, c, 1.0) + at(&self.summands, c, 0.0)
-            })
-            .map(T::rounded)
-            .collect();
-        all.iter().all(|&v| v.into().is_finite()).because(MISFIT)?;
-        Ok(Some(all))
+        let moved = |c: usize| {
+            at(&given, c, 0.0) * beta * at(&self.factors, c, 1.0) + at(&self.summands, c, 0.0)
+        };
+        vector(dtype, (0..place.count).map(moved)).map(Some)
     }
 }

@@ -1,13 +1,11 @@
 //! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes
 //! each a `Gemm`, with its bias.
 
-use super::ort_reserved::is_feature_map;
+use super::{Measure, Pass, Phase, Run, ort_reserved::is_feature_map};
 use crate::{
-    analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
-    measure::Measure,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::Options,
     pool,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
@@ -16,16 +14,14 @@ use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static PROJECTIONS: Pass = Pass {
     name: "projections",
-    level: Level::Fuse,
-    since: 0,
-    description: "Replaces MatMul and Add of more than two dimensions whose results are \
-                  only reshaped by Gemm, after one Reshape of the tensor that they share.",
-    precondition: "The tensor is the result of a Transpose or Reshape, as feature maps are \
-                  before attention. The nodes become fewer.",
+    description: "Replaces MatMul and Add of more than two dimensions whose results are only \
+                  reshaped by Gemm, after one Reshape of the tensor that they share.",
+    precondition: "The tensor is the result of a Transpose or Reshape, as feature maps are before \
+                   attention. The nodes become fewer.",
     lowers: Measure::Operators(&["MatMul"]),
     phase: Phase::Late,
-    target: None,
     run: Run::Graph(run),
+    ..Pass::FUSION
 };
 
 /// `Reshape(Add(MatMul(x, weight), bias))`.
@@ -57,17 +53,17 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
     let product = Some(&model[id]).filter(|node| node.is("MatMul"))?;
     let [x, weight] = [product.input(0)?, product.input(1)?];
-    let (dtype, shape) = analysis::tensor_type(model, x)?;
+    let (dtype, shape) = model.tensor_type(x)?;
     let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
-    let width = analysis::shape(model, weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
+    let width = model.shape(weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
     if !float || shape.len() < 3 || shape.last()?.as_int()? == 0 {
         return None;
     }
     let (result, sum) = only_user(model, id, "Add")?;
     let bias = *model[sum].inputs().iter().flatten().find(|&&v| v != result)?;
-    let fits = matches!(analysis::shape(model, bias)?.as_slice(), [n] if n.as_int() == Some(width));
+    let fits = matches!(model.shape(bias)?.as_slice(), [n] if n.as_int() == Some(width));
     let (_, reshape) = only_user(model, sum, "Reshape")?;
-    let after = analysis::shape(model, *model[reshape].outputs().first()?)?;
+    let after = model.shape(*model[reshape].outputs().first()?)?;
     let sizes: Vec<i64> = after.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
     let constant = model[model[reshape].input(1)?].constant().is_some();
     let unknown = sizes.iter().filter(|&&s| s == -1).count();
@@ -96,7 +92,7 @@ fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     if !is_feature_map(model, x) || group.len() < 2 && !absorbed {
         return None;
     }
-    let (dtype, shape) = analysis::tensor_type(model, x)?;
+    let (dtype, shape) = model.tensor_type(x)?;
     let depth = shape.last()?.as_int()?;
     let rows = Expr::product(shape.get(..shape.len() - 1)?.to_vec());
     let matrix = |width: i64| {
@@ -116,7 +112,7 @@ fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     let (_, rows) = add(model, first, "Reshape", &[x, sizes], depth);
     for projection in group {
         let [weight, bias] = projection.inputs;
-        let width = analysis::shape(model, weight)?.last()?.as_int()?;
+        let width = model.shape(weight)?.last()?.as_int()?;
         let (gemm, result) = add(model, projection.sum, "Gemm", &[rows, weight, bias], width);
         model.merge_origins(gemm, projection.product);
         let sizes = model.add_constant(Tensor::vector(&projection.sizes));

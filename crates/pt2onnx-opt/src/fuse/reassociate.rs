@@ -1,30 +1,20 @@
 //! Reassociation: chains of arithmetic with constants become one node.
 
-use crate::{
-    bounded::is_small,
-    fusion::{Because, Fusion, Fusions, NoFusion},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-    rounding_sensitivity,
-};
+use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run};
+use crate::{bounded::is_small, rounding_sensitivity};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static REASSOCIATE: Pass = Pass {
     name: "reassociate",
-    level: Level::Fuse,
-    since: 7,
     description: "Merges two sums, products, Max or Min with constants.",
-    precondition: "Integers, or floats that change in the last digits only: the constants \
-                  of sums have one sign, those of products are both above or both below 1, \
-                  or the value is known to be small. Sums and products that are then \
-                  rounded, compared or made integers stay. No constant of Max or Min is \
-                  NaN.",
+    precondition: "Integers, or floats that change in the last digits only: the constants of sums \
+                   have one sign, those of products are both above or both below 1, or the value \
+                   is known to be small. Sums and products that are then rounded, compared or made \
+                   integers stay. No constant of Max or Min is NaN.",
     lowers: Measure::Paths,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// Constants of up to this many bytes are read.
@@ -32,7 +22,7 @@ const READ: usize = 64 << 10;
 
 /// Two sums, products or bounds with constants are one, if nothing but the last digits of a float
 /// can differ, and these do not decide.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
     };
@@ -119,9 +109,5 @@ fn harmless(a: &Tensor, b: &Tensor, how: How, is_small: impl Fn() -> bool) -> Op
 }
 
 fn floats(t: &Tensor) -> Option<Vec<f64>> {
-    match t.dtype() {
-        DType::F32 => Some(t.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
-        DType::F64 => t.to_vec::<f64>(),
-        _ => None,
-    }
+    matches!(t.dtype(), DType::F32 | DType::F64).then(|| t.to_doubles())?
 }

@@ -1,29 +1,22 @@
 //! RMS normalization fusion: the formula becomes `RMSNormalization`.
 
-use super::normalization::{fits, normalised};
-use crate::{
-    fusion::{Fusion, Fusions},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::PatternError,
+use super::{
+    Fusion, Pass, Patterns, Run,
+    normalization::{fits, normalised},
 };
 use pt2onnx_ir::attrs;
 
 pub(crate) static RMS_NORM: Pass = Pass {
     name: "rms-norm",
-    level: Level::Fuse,
     since: 23,
-    description: "Replaces the formula of RMS normalization by RMSNormalization (opset \
-                  23).",
+    description: "Replaces the formula of RMS normalization by RMSNormalization (opset 23).",
     precondition: "As for layer-norm.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// `x / sqrt(mean(x²) + epsilon) * scale` in float32, also with a cast before the scale.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     Ok(vec![Fusion::new(
         "Mul({n:Mul(x, Reciprocal(Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon)))) \
                   | n:Div(x, Sqrt(Add(m:ReduceMean({Mul(x, x) | Pow(x, 2)}), epsilon))) \

@@ -1,35 +1,27 @@
 //! Rotary embedding fusion: the formula that rotates the two halves of the last dimension becomes
 //! `RotaryEmbedding`.
 
-use super::broadcast::expanded;
-use crate::{
-    analysis::{known, number_of},
-    fusion::{Because, Fusion, Fusions},
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
-    pattern::{Match, PatternError},
-};
+use super::{Because, Fusion, Match, Measure, Pass, Patterns, Run, broadcast::expanded};
+use crate::analysis::{known, number_of};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static ROTARY: Pass = Pass {
     name: "rotary",
-    level: Level::Fuse,
     since: 23,
-    description: "Replaces the formula of rotary position embeddings by RotaryEmbedding \
-                  (opset 23).",
-    precondition: "The formula rotates the two halves of the last dimension. Both halves \
-                  and all heads have the same cosines and sines.",
+    description: "Replaces the formula of rotary position embeddings by RotaryEmbedding (opset \
+                  23).",
+    precondition: "The formula rotates the two halves of the last dimension. Both halves and all \
+                   heads have the same cosines and sines.",
     lowers: Measure::Operators(&["Neg"]),
-    phase: Phase::Early,
-    target: None,
-    run: Run::Fusions(Fusions::new(fusions)),
+    run: Run::fusions(fusions),
+    ..Pass::FUSION
 };
 
 /// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for
 /// both halves and all heads.
-fn fusions() -> Result<Vec<Fusion>, PatternError> {
+fn fusions() -> Patterns {
     let formula = "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))";
     Ok(vec![Fusion::new(formula, |cx, found| {
         let x = found.get("x")?;

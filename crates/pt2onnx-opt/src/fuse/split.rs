@@ -1,28 +1,24 @@
 //! Slices that are the parts of one tensor along one dimension become one `Split`.
 
+use super::{Pass, Phase, Run};
 use crate::{
-    analysis, cse, eval,
+    cse, eval,
     graph::{Changed, GraphMut},
     grouped::grouped,
-    measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::Options,
     pool,
+    rewrite::{add_split, substitute},
 };
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
-use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_ir::{Model, NodeId, Value};
 
 pub(crate) static SPLIT: Pass = Pass {
     name: "split",
-    level: Level::Fuse,
-    since: 0,
     description: "Replaces slices of one tensor along one dimension by Split.",
     precondition: "The size of the dimension is known, and the slices do not overlap.",
-    lowers: Measure::Nodes,
     phase: Phase::Last,
-    target: None,
     run: Run::Graph(run),
+    ..Pass::FUSION
 };
 
 /// A slice with constant bounds along one dimension.
@@ -58,21 +54,12 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     if !node.is("Slice") || model.is_unused(id) {
         return None;
     }
-    let one = |i: usize| {
-        let t = model[node.input(i)?].constant()?;
-        let all = t
-            .to_vec::<i64>()
-            .or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))?;
-        match all[..] {
-            [one] => Some(one),
-            _ => None,
-        }
-    };
+    let one = |i: usize| model.const_int(node.input(i)?);
     if node.input(4).is_some() && one(4)? != 1 {
         return None;
     }
     let x = node.input(0)?;
-    let shape = analysis::shape(model, x)?;
+    let shape = model.shape(x)?;
     let axis = eval::axis(node.input(3).map_or(Some(0), |_| one(3))?, shape.len())?;
     let size = shape.get(axis)?.as_int()?;
     let held = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
@@ -90,9 +77,7 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
     if parts.len() < 2 || !apart {
         return None;
     }
-    let (dtype, shape) = analysis::tensor_type(model, x)?;
-    let shape = shape.clone();
-    let size = shape.get(axis)?.as_int()?;
+    let size = model.shape(x)?.get(axis)?.as_int()?;
     // A part that no slice takes is an output without uses.
     let (mut sizes, mut users, mut at) = (Vec::new(), Vec::new(), 0);
     for part in &parts {
@@ -108,26 +93,13 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
         sizes.push(size - at);
         users.push(None);
     }
-    let lengths = model.add_constant(Tensor::vector(&sizes));
-    let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
-    let inputs = [Some(x), Some(lengths)];
-    let node =
-        model.add_node(InsertPoint::Before(first), "Split", &inputs, attributes, sizes.len());
-    model[node].origins = model[first].origins.clone();
-    let outputs = model[node].outputs().to_vec();
-    for ((output, user), length) in outputs.into_iter().zip(users).zip(sizes) {
-        let mut own = shape.clone();
-        own[axis] = Expr::int(length);
-        model[output].ty = Some(typed(dtype, own));
+    let (node, outputs) = add_split(model, first, x, axis, &sizes)?;
+    for (output, user) in outputs.into_iter().zip(users) {
         let Some(user) = user else { continue };
         model.merge_origins(node, user);
         let old = model[user].outputs()[0];
-        crate::rewrite::substitute(model, old, output);
+        substitute(model, old, output);
         model.erase(user);
     }
     Some(())
-}
-
-fn typed(dtype: DType, shape: Vec<Expr>) -> Type {
-    Type::Tensor(TensorType { dtype, shape: Some(shape) })
 }
