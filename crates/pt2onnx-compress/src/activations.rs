@@ -1,6 +1,6 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{edit::dtype, error::Error, options::Options, weight_selection};
+use crate::{error::Error, options::Options, weight_selection};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -172,7 +172,7 @@ impl Work<'_> {
     }
 
     fn is_float(&self, value: Value) -> bool {
-        dtype(self.model, value) == Some(DType::F32)
+        self.model.dtype(value) == Some(DType::F32)
             && !matches!(self.model[value].def(), Def::Constant(_))
     }
 

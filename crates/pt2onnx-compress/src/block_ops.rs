@@ -5,7 +5,7 @@ use crate::{
     bytes::Tensors,
     context::{Cx, swapped},
     dequantize::{Stored, add, product, take_place},
-    edit::{NewNode, dtype, with_dtype},
+    edit::{NewNode, with_dtype},
     scheme::Scheme,
     weight_selection::{Axes, Weight, axes, permutation},
 };
@@ -75,7 +75,7 @@ fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
     }
     let is_product = |node: NodeId, index: usize| {
         let input = product(model, node, index)?.0;
-        (dtype(model, input)? == weight.dtype).then_some(node)
+        (model.dtype(input)? == weight.dtype).then_some(node)
     };
     for &(node, index) in &weight.uses {
         match model[node].op() {

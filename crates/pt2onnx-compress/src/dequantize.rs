@@ -199,8 +199,8 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
         return;
     };
     let (at, like) = (InsertPoint::Before(gather), Some(gather));
-    let scale = crate::edit::dtype(edit.model, stored.scales).unwrap_or(DType::F32);
-    let codes = crate::edit::dtype(edit.model, stored.codes).unwrap_or(DType::I8);
+    let scale = edit.model.dtype(stored.scales).unwrap_or(DType::F32);
+    let codes = edit.model.dtype(stored.codes).unwrap_or(DType::I8);
     let rows_ty = with_dtype(edit.model, output, codes);
     let rows =
         edit.add1(at, like, NewNode::of("Gather", &[Some(stored.codes), Some(indices)]), rows_ty);

@@ -4,7 +4,7 @@ use crate::{
     blocks::Quantised,
     context::{Cx, swapped_axes},
     dequantize::{self, Stored, product, store, take_place, turned},
-    edit::{Edit, NewNode, dtype, with_dtype},
+    edit::{Edit, NewNode, with_dtype},
     error::Error,
     weight_selection::{self, Axes, Weight, permutation},
 };
@@ -76,7 +76,7 @@ type Uses = Vec<(NodeId, usize)>;
 fn uses(cx: &Cx<'_>, weight: &Weight, own: Axes) -> (Uses, Vec<NodeId>) {
     let model = &*cx.edit.model;
     let is_product = |node: NodeId, index: usize| {
-        product(model, node, index).is_some_and(|(x, _)| dtype(model, x) == Some(DType::F32))
+        product(model, node, index).is_some_and(|(x, _)| model.dtype(x) == Some(DType::F32))
     };
     let has = |node, index, axes| weight_selection::axes(model, node, index, 2) == Some(axes);
     let (mut products, mut tables) = (Vec::new(), Vec::new());

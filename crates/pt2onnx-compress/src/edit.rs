@@ -147,8 +147,3 @@ pub(crate) fn with_dtype(model: &Model, value: Value, dtype: DType) -> Option<Ty
     }
     Some(ty)
 }
-
-/// The element type of a tensor.
-pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
-    model[value].ty.as_ref()?.as_tensor().map(|t| t.dtype)
-}

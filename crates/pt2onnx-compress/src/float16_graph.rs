@@ -3,7 +3,7 @@
 
 use crate::{
     cast::Casting,
-    edit::{Edit, dtype, with_dtype},
+    edit::{Edit, with_dtype},
     error::Error,
     float32_nodes::{self, takes_half},
     numbers::WeightName,
@@ -58,7 +58,7 @@ impl Work<'_> {
     }
 
     fn is_float(&self, value: Value) -> bool {
-        dtype(self.model(), value) == Some(DType::F32) || self.halves.contains(&value)
+        self.model().dtype(value) == Some(DType::F32) || self.halves.contains(&value)
     }
 
     /// Inputs of the graph and of bodies.
@@ -78,7 +78,7 @@ impl Work<'_> {
     }
 
     fn halve(&mut self, value: Value) {
-        if dtype(self.model(), value) == Some(DType::F32) && self.model()[value].default.is_none() {
+        if self.model().dtype(value) == Some(DType::F32) && self.model()[value].default.is_none() {
             self.edit.model[value].ty = with_dtype(self.model(), value, DType::F16);
             self.halves.insert(value);
         }

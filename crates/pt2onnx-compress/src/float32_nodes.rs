@@ -1,7 +1,6 @@
 //! Which nodes of a graph in float16 compute in float32.
 
 use crate::{
-    edit::dtype,
     error::Error,
     numbers::{STAND_IN, floats},
     options::Options,
@@ -171,7 +170,7 @@ struct Choice<'a> {
 
 impl Choice<'_> {
     fn is_float(&self, value: Value) -> bool {
-        dtype(self.model, value) == Some(DType::F32)
+        self.model.dtype(value) == Some(DType::F32)
     }
 
     /// Whether float16 would round the results of a node too much.
@@ -181,7 +180,7 @@ impl Choice<'_> {
             return None;
         }
         let first = node.input(0);
-        let whole = first.is_some_and(|v| dtype(self.model, v).is_some_and(DType::is_int));
+        let whole = first.is_some_and(|v| self.model.dtype(v).is_some_and(DType::is_int));
         match node.op() {
             "Range" => return Some(Kept::Count),
             "Cast" if whole => return Some(Kept::Count),
@@ -209,7 +208,7 @@ impl Choice<'_> {
                 Some(known) if known.stand_in => return None,
                 Some(known) if known.counts() => all.push(Kept::Count),
                 Some(_) => {}
-                None if matches!(dtype(self.model, *value), Some(DType::F32 | DType::F64)) => {
+                None if matches!(self.model.dtype(*value), Some(DType::F32 | DType::F64)) => {
                     all.push(*self.kept.get(value)?);
                 }
                 None => {}
@@ -226,7 +225,7 @@ impl Choice<'_> {
     fn was_whole(&self, value: Value) -> bool {
         let is_whole = |t: DType| t.is_int() || t == DType::Bool;
         let node = self.model.producer(value).map(|id| &self.model[id]);
-        dtype(self.model, value).is_some_and(is_whole)
+        self.model.dtype(value).is_some_and(is_whole)
             || node
                 .filter(|n| n.is("Cast"))
                 .and_then(|n| n.input(0))

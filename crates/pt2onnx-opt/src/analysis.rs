@@ -1,30 +1,9 @@
 //! Known properties of values: types, sizes, constants.
 
-use pt2onnx_ir::{Def, Model, Node, NodeId, Shape, Use, Value, attrs, is_unknown_symbol};
+use pt2onnx_ir::{Model, Node, NodeId, Value, attrs, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::ops::Range;
-
-/// Element type of a tensor, if known.
-pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
-    Some(model[value].ty.as_ref()?.as_tensor()?.dtype)
-}
-
-/// Sizes, if the rank is known.
-pub(crate) fn shape(model: &Model, value: Value) -> Option<&Shape> {
-    model[value].ty.as_ref()?.as_tensor()?.shape.as_ref()
-}
-
-/// Element type and sizes of a tensor, if known.
-pub(crate) fn tensor_type(model: &Model, value: Value) -> Option<(DType, &Shape)> {
-    let tensor = model[value].ty.as_ref()?.as_tensor()?;
-    Some((tensor.dtype, tensor.shape.as_ref()?))
-}
-
-/// Number of dimensions, if known.
-pub(crate) fn rank(model: &Model, value: Value) -> Option<usize> {
-    shape(model, value).map(Vec::len)
-}
 
 /// Whether a size is what its expression says: no part of it is an unknown dimension.
 pub(crate) fn known(dim: &Expr) -> bool {
@@ -61,28 +40,22 @@ pub(crate) fn merged(from: &[Expr], to: &[Expr]) -> Option<Vec<Range<usize>>> {
 
 /// How a `Transpose` moves dimensions: without the attribute, it reverses them.
 pub(crate) fn perm(model: &Model, transpose: &Node) -> Option<Vec<i64>> {
-    let reversed = || Some((0..rank(model, transpose.input(0)?)? as i64).rev().collect());
+    let reversed = || Some((0..model.rank(transpose.input(0)?)? as i64).rev().collect());
     attrs::Transpose::read(transpose).ok()?.perm.or_else(reversed)
 }
 
 /// The nodes that take an output of a node.
 pub(crate) fn users(model: &Model, node: NodeId) -> impl Iterator<Item = NodeId> {
     let uses = model[node].outputs().iter().flat_map(|&v| model[v].uses());
-    uses.filter_map(|at| match at {
-        Use::Input(user, _) => Some(user),
-        Use::Output(..) => None,
-    })
+    uses.filter_map(|at| Some(at.input()?.0))
 }
 
 /// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.
 pub(crate) fn counted(model: &Model, value: Value) -> Option<&Expr> {
     let range = &model[model.producer(value)?];
-    let number = |i: usize| match model[range.input(i)?].constant()?.to_vec::<i64>()?[..] {
-        [number] => Some(number),
-        _ => None,
-    };
+    let number = |i: usize| model.const_int(range.input(i)?);
     let counts = range.is("Range") && number(0) == Some(0) && number(2) == Some(1);
-    match &shape(model, value).filter(|_| counts)?[..] {
+    match &model.shape(value).filter(|_| counts)?[..] {
         [length] => Some(length),
         _ => None,
     }
@@ -90,23 +63,8 @@ pub(crate) fn counted(model: &Model, value: Value) -> Option<&Expr> {
 
 /// Element type and element of a float constant that has one element.
 pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
-    fn only<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64) -> Option<f64> {
-        Some(f(*t.to_vec::<T>()?.first()?))
-    }
-    let Def::Constant(t) = model[value].def() else {
-        return None;
-    };
-    if t.numel() != 1 || !t.has_data() {
-        return None;
-    }
-    let element = match t.dtype() {
-        DType::F64 => only::<f64>(t, |v| v),
-        DType::F32 => only::<f32>(t, f64::from),
-        DType::F16 => only::<half::f16>(t, f64::from),
-        DType::BF16 => only::<half::bf16>(t, f64::from),
-        _ => None,
-    };
-    Some((t.dtype(), element?))
+    let t = model[value].constant().filter(|t| t.numel() == 1 && t.dtype().is_float())?;
+    Some((t.dtype(), *t.to_doubles()?.first()?))
 }
 
 /// Whether all bytes of a tensor are 0; the elements are then 0, and none is -0.
@@ -126,27 +84,5 @@ pub(crate) fn rounded(dtype: DType, number: f64) -> f64 {
 
 /// Whether it holds for all elements of a tensor of numbers.
 pub(crate) fn every(t: &Tensor, holds: impl Fn(f64) -> bool) -> bool {
-    fn all<T: pt2onnx_tensor::Element>(
-        t: &Tensor,
-        f: impl Fn(T) -> f64,
-        holds: impl Fn(f64) -> bool,
-    ) -> bool {
-        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| holds(f(e))))
-    }
-    match t.dtype() {
-        DType::F64 => all::<f64>(t, |v| v, holds),
-        DType::F32 => all::<f32>(t, f64::from, holds),
-        DType::F16 => all::<half::f16>(t, f64::from, holds),
-        DType::BF16 => all::<half::bf16>(t, f64::from, holds),
-        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), holds),
-        DType::I64 => all::<i64>(t, |v| v as f64, holds),
-        DType::I32 => all::<i32>(t, f64::from, holds),
-        DType::I16 => all::<i16>(t, f64::from, holds),
-        DType::I8 => all::<i8>(t, f64::from, holds),
-        DType::U64 => all::<u64>(t, |v| v as f64, holds),
-        DType::U32 => all::<u32>(t, f64::from, holds),
-        DType::U16 => all::<u16>(t, f64::from, holds),
-        DType::U8 => all::<u8>(t, f64::from, holds),
-        _ => false,
-    }
+    t.to_doubles().is_some_and(|all| all.into_iter().all(holds))
 }

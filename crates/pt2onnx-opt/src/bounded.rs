@@ -46,7 +46,7 @@ impl Question<'_> {
             _ if node.traits().contains(Traits::BOUNDED) => true,
             _ if node.traits().intersects(Traits::DATA_MOVEMENT | Traits::SHRINKING) => of(0),
             "Cast" => {
-                let from = node.input(0).and_then(|v| analysis::dtype(model, v));
+                let from = node.input(0).and_then(|v| model.dtype(v));
                 from.is_some_and(|t| t.is_int() || t == DType::Bool)
             }
             "Clip" => usual(model, node.input(1)) && usual(model, node.input(2)),

@@ -1,8 +1,8 @@
 //! Casts before and after a node, so that it computes in another element type.
 
-use crate::{analysis::dtype, eval};
+use crate::eval;
 use pt2onnx_ir::{
-    Attribute, Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value,
+    Attribute, Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Value,
     schema::{self, OpSchema},
 };
 use pt2onnx_tensor::DType;
@@ -19,7 +19,7 @@ pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str
     let outputs = outputs
         .filter(|(i, _)| schema.output(*i).is_some_and(|p| p.ty == variable))
         .map(|(_, v)| *v);
-    inputs.chain(outputs).find_map(|v| dtype(model, v))
+    inputs.chain(outputs).find_map(|v| model.dtype(v))
 }
 
 /// Makes a node compute in `to` where a type variable of its operator is `from`: inputs of that
@@ -40,7 +40,7 @@ pub(crate) fn cast_around(
         else {
             continue;
         };
-        if dtype(model, value).is_none_or(|t| t == from) {
+        if model.dtype(value).is_none_or(|t| t == from) {
             let wide = *cast
                 .entry(value)
                 .or_insert_with(|| insert_cast(model, InsertPoint::Before(id), value, to, id));
@@ -51,17 +51,13 @@ pub(crate) fn cast_around(
     for (i, value) in model[id].outputs().to_vec().into_iter().enumerate() {
         let affected = !model[value].is_left_out()
             && schema.output(i).is_some_and(|p| p.ty == variable)
-            && dtype(model, value).is_none_or(|t| t == from);
+            && model.dtype(value).is_none_or(|t| t == from);
         if !affected {
             continue;
         }
         // The node's own output gets the new type, so all other users take the output of the cast
         // after it.
-        let after = match model.next(id) {
-            Some(next) => InsertPoint::Before(next),
-            None => InsertPoint::End(model[id].region()),
-        };
-        let narrow = insert_cast(model, after, value, from, id);
+        let narrow = insert_cast(model, model.after(id), value, from, id);
         let (name, ty) = (model[value].name.take(), model[value].ty.clone());
         let metadata = std::mem::take(&mut model[value].metadata);
         model.replace_all_uses(value, narrow);
@@ -70,8 +66,7 @@ pub(crate) fn cast_around(
         }
         (model[narrow].name, model[narrow].metadata) = (name, metadata);
         model[narrow].ty = ty.or(model[narrow].ty.take());
-        let shape =
-            model[narrow].ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.clone());
+        let shape = model.shape(narrow).cloned();
         model[value].ty = Some(Type::Tensor(TensorType { dtype: to, shape }));
     }
 }
@@ -86,8 +81,7 @@ pub(crate) fn merge_casts(model: &mut Model) {
     for id in model.nodes_in(&[Model::MAIN]) {
         let (Some(value), Some(to)) = (model[id].input(0), model[id].int("to")) else { continue };
         let (plain, cast) = (model[id].attributes.len() == 1, model[id].outputs()[0]);
-        let is_output = model[cast].uses().any(|at| matches!(at, Use::Output(..)));
-        if !model[id].is("Cast") || !plain || is_output {
+        if !model[id].is("Cast") || !plain || model[cast].is_output() {
             continue;
         }
         let region = model[id].region();
@@ -130,7 +124,7 @@ fn insert_cast(
     let node = model.add_node(at, "Cast", &[Some(value)], attributes, 1);
     model[node].origins = model[origin].origins.clone();
     let output = model[node].outputs()[0];
-    let shape = model[value].ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.clone());
+    let shape = model.shape(value).cloned();
     model[output].ty = Some(Type::Tensor(TensorType { dtype: to, shape }));
     output
 }

@@ -4,9 +4,8 @@
 
 use crate::{
     graph::{Changed, GraphMut},
-    measure::Measure,
     ml_types,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::{Options, Pass, Run},
     pool, rewrite,
 };
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Traits, Use, Value};
@@ -30,16 +29,12 @@ const MAX_ALIKE: usize = 8;
 
 pub(crate) static CSE: Pass = Pass {
     name: "cse",
-    level: Level::Simplify,
-    since: 0,
-    description: "Merges nodes that compute the same from the same inputs, and unnamed \
-                  constants of equal content.",
-    precondition: "Named constants are kept, because they may get other values later, \
-                  unless weights are to be merged.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
+    description: "Merges nodes that compute the same from the same inputs, and unnamed constants \
+                  of equal content.",
+    precondition: "Named constants are kept, because they may get other values later, unless \
+                   weights are to be merged.",
     run: Run::Graph(run),
+    ..Pass::SIMPLIFICATION
 };
 
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
@@ -74,9 +69,8 @@ pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
             let content = |t| weights || is_compared(t);
             pair.is_some_and(|(t, u)| t.same(u) || (content(t) && same_content(t, u)))
         };
-        let is_output = || data.uses().any(|u| matches!(u, Use::Output(..)));
         match alike.iter().find(same) {
-            Some(_) if data.name.is_some() && is_output() => {}
+            Some(_) if data.name.is_some() && data.is_output() => {}
             Some(first) => doubles.push((value, *first)),
             None if alike.len() < MAX_ALIKE => alike.push(value),
             None => {}
@@ -204,18 +198,15 @@ impl Walk {
         // one's cannot be.
         let mut changed = false;
         let apart = model[first].region() != model[node].region();
-        let given = |model: &Model, v: Value| model[v].uses().any(|u| matches!(u, Use::Output(..)));
         for (&old, new) in old.iter().zip(new) {
             let uses: Vec<Use> = model[old].uses().collect();
-            if !(given(model, old) && (apart || given(model, new))) {
+            if !(model[old].is_output() && (apart || model[new].is_output())) {
                 changed |= !uses.is_empty();
                 model.replace_all_uses(old, new);
                 continue;
             }
-            for at in uses {
-                if let Use::Input(user, i) = at {
-                    changed |= model.replace_input(user, i as usize, Some(new));
-                }
+            for (user, i) in uses.into_iter().filter_map(Use::input) {
+                changed |= model.replace_input(user, i, Some(new));
             }
         }
         model.erase(node) || changed

@@ -3,21 +3,16 @@
 
 use crate::{
     cse,
-    measure::Measure,
-    pass::{Level, Pass, Phase, Run},
+    pass::{Pass, Phase, Run},
 };
 
 pub(crate) static CSE_LAYERS: Pass = Pass {
     name: "cse-layers",
-    level: Level::Simplify,
-    since: 0,
-    description: "Merges Conv, ConvTranspose, Gemm and MatMul that compute the same from \
-                  the same inputs, when nothing more can be folded into them. In models of \
-                  other producers, merges all nodes that compute the same with weights of \
-                  equal content.",
+    description: "Merges Conv, ConvTranspose, Gemm and MatMul that compute the same from the same \
+                  inputs, when nothing more can be folded into them. In models of other producers, \
+                  merges all nodes that compute the same with weights of equal content.",
     precondition: "As for cse.",
-    lowers: Measure::Nodes,
     phase: Phase::Late,
-    target: None,
     run: Run::Graph(cse::layers),
+    ..Pass::SIMPLIFICATION
 };

@@ -2,20 +2,15 @@
 
 use crate::{
     graph::{Changed, GraphMut},
-    measure::Measure,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::{Options, Pass, Run},
 };
 
 pub(crate) static DEAD: Pass = Pass {
     name: "dead",
-    level: Level::Simplify,
-    since: 0,
     description: "Erases nodes whose outputs are not used.",
     precondition: "Operators have no side effects; those of ONNX have none.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
     run: Run::Graph(run),
+    ..Pass::SIMPLIFICATION
 };
 
 /// Erases dead nodes in one walk from the last node to the first: a node comes after the nodes it

@@ -3,7 +3,6 @@
 //! Inputs whose dimensions have no name, or one that says nothing, get a symbol for each. Names
 //! within the bodies of loops are not those of the graph around them.
 
-use crate::analysis;
 use pt2onnx_ir::{Model, RegionId, TensorType, Type, Value, is_unknown, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 
@@ -84,7 +83,7 @@ fn each_shape(
     let results = model.nodes(region).flat_map(|n| model[n].outputs().to_vec());
     let inputs = model[region].inputs().iter().copied().filter(|_| region != Model::MAIN);
     for value in inputs.chain(results).collect::<Vec<_>>() {
-        let shape = analysis::shape(model, value).filter(|s| !s.iter().all(Expr::is_static));
+        let shape = model.shape(value).filter(|s| !s.iter().all(Expr::is_static));
         let Some(mut shape) = shape.cloned() else {
             continue;
         };
@@ -107,20 +106,15 @@ impl Named {
             each_shape(model, region, |dim, _| dim.substitute(&given));
         }
         let ours = |dim: &Expr| dim.symbols().iter().any(|s| s.starts_with(PREFIX));
-        let of_shape = |ty: &Type| {
-            let shape = ty.as_tensor().and_then(|t| t.shape.as_ref());
-            shape.is_some_and(|shape| shape.iter().any(ours))
-        };
-        let values = model.values().filter(|(_, d)| d.ty.as_ref().is_some_and(of_shape));
-        for value in values.map(|(v, _)| v).collect::<Vec<_>>() {
-            let Some(Type::Tensor(TensorType { dtype, shape: Some(shape) })) =
-                model[value].ty.take()
-            else {
-                continue;
-            };
-            let known = |dim: Expr| if ours(&dim) { model.unknown_dim() } else { dim };
-            let shape: Vec<Expr> = shape.into_iter().map(known).collect();
-            model[value].ty = Some(Type::tensor(dtype, shape));
+        for value in model.values().map(|(value, _)| value).collect::<Vec<_>>() {
+            if let Some((dtype, shape)) = model.tensor_type(value)
+                && shape.iter().any(ours)
+            {
+                let shape = shape.clone();
+                let known = |dim| if ours(&dim) { model.unknown_dim() } else { dim };
+                let shape: Vec<Expr> = shape.into_iter().map(known).collect();
+                model[value].ty = Some(Type::tensor(dtype, shape));
+            }
         }
         for (value, ty) in self.0 {
             model[value].ty = ty;

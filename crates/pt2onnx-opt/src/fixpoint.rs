@@ -2,7 +2,7 @@
 //! of a user makes the graph grow.
 
 use crate::{
-    analysis, cse,
+    cse,
     graph::{Changed, GraphMut},
     measure::Measure,
     pass::{Options, Pass, Phase},
@@ -245,8 +245,8 @@ fn state(model: &Model, region: RegionId) -> (u64, usize) {
         }
         for &output in data.outputs() {
             numbers.insert(output, numbers.len());
-            analysis::dtype(model, output).hash(&mut hash);
-            for dim in analysis::shape(model, output).into_iter().flatten() {
+            model.dtype(output).hash(&mut hash);
+            for dim in model.shape(output).into_iter().flatten() {
                 (!is_unknown(dim)).then_some(dim).hash(&mut hash);
             }
         }

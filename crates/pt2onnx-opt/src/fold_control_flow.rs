@@ -6,7 +6,7 @@ use crate::{
     licm, loop_append_to_scan,
     measure::Measure,
     opsets::SIZES_AS_INPUTS,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::{Options, Pass, Run},
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
@@ -15,19 +15,16 @@ use rustc_hash::FxHashMap;
 
 pub(crate) static FOLD_CONTROL_FLOW: Pass = Pass {
     name: "fold-control-flow",
-    level: Level::Simplify,
-    since: 0,
-    description: "Replaces If by the branch that it takes, and Loop that runs never or \
-                  once by its body. Takes states that a body does not change from before \
-                  the Loop or Scan. Moves nodes that both branches have, and nodes that \
-                  are the same in each iteration, before the If or Loop. A Loop that \
-                  appends a row to a state gives back the rows instead.",
-    precondition: "The condition or the number of iterations is a constant. Nodes of loops \
-                  are moved only if they cannot fail.",
+    description: "Replaces If by the branch that it takes, and Loop that runs never or once by its \
+                  body. Takes states that a body does not change from before the Loop or Scan. \
+                  Moves nodes that both branches have, and nodes that are the same in each \
+                  iteration, before the If or Loop. A Loop that appends a row to a state gives \
+                  back the rows instead.",
+    precondition: "The condition or the number of iterations is a constant. Nodes of loops are \
+                   moved only if they cannot fail.",
     lowers: Measure::Runs,
-    phase: Phase::Early,
-    target: None,
     run: Run::Graph(run),
+    ..Pass::SIMPLIFICATION
 };
 
 fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
@@ -59,14 +56,6 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 /// The only element of a constant of bools.
 fn truth(model: &Model, value: Value) -> Option<bool> {
     match model[value].constant()?.to_vec::<bool>()?.as_slice() {
-        [one] => Some(*one),
-        _ => None,
-    }
-}
-
-/// The only element of an int64 constant.
-fn number(model: &Model, value: Value) -> Option<i64> {
-    match model[value].constant()?.to_vec::<i64>()?.as_slice() {
         [one] => Some(*one),
         _ => None,
     }
@@ -106,7 +95,7 @@ fn take_place(model: &mut Model, old: Value, new: Value) {
 fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     let node = &model[id];
     let region = licm::body(model, id, "body")?;
-    let count = node.input(0).map(|v| number(model, v));
+    let count = node.input(0).map(|v| model.const_int(v));
     let going = node.input(1).map(|v| truth(model, v));
     let once_more = model[region].output_values().next()?;
     let (carried, outputs) = (node.inputs().len().checked_sub(2)?, node.outputs().to_vec());
@@ -127,7 +116,7 @@ fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     }
     let inputs = model[region].inputs().to_vec();
     // The body may have them as vectors of one element.
-    let vector = |at: usize| analysis::rank(model, *inputs.get(at)?).map(|rank| rank == 1);
+    let vector = |at: usize| model.rank(*inputs.get(at)?).map(|rank| rank == 1);
     let [number, truth] = [vector(0), vector(1)].map(|v| v.unwrap_or_default());
     let first = if number { Tensor::vector(&[0i64]) } else { Tensor::scalar(0i64) };
     let going = if truth { Tensor::vector(&[true]) } else { Tensor::scalar(true) };
@@ -266,10 +255,8 @@ fn unchanged(model: &mut Model, id: NodeId) -> Changed {
 /// Gives nodes that use a value another one.
 fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
     let mut changed = false;
-    for at in model[old].uses().collect::<Vec<_>>() {
-        if let Use::Input(user, at) = at {
-            changed |= model.replace_input(user, at as usize, Some(new));
-        }
+    for (user, at) in model[old].uses().filter_map(Use::input).collect::<Vec<_>>() {
+        changed |= model.replace_input(user, at, Some(new));
     }
     changed
 }

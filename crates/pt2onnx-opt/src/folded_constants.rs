@@ -27,7 +27,7 @@ impl FoldedConstants {
     fn with<T>(&self, model: &Model, ask: impl FnOnce(&mut Index) -> T) -> T {
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Index { seen, names, views } = &mut *index;
-        for (value, data) in model.values().skip(*seen) {
+        for (value, data) in model.values_from(*seen) {
             *seen += 1;
             names.extend(data.name.clone());
             if let Some(memory) = data.constant().and_then(memory) {
@@ -65,12 +65,15 @@ impl FoldedConstants {
         if model[value].constant().is_some_and(filled) {
             return true;
         }
+        model[value].uses().len() == 1 && self.is_alone(model, value)
+    }
+
+    /// Whether no other constant that is used shares the memory of a constant.
+    pub fn is_alone(&self, model: &Model, value: Value) -> bool {
         let used = |other: &Value| *other != value && model[*other].uses().len() > 0;
-        let memory = model[value].constant().and_then(memory);
-        let shared = |memory| {
-            self.with(model, |index| index.views.get(&memory).is_some_and(|v| v.iter().any(used)))
-        };
-        model[value].uses().len() == 1 && !memory.is_some_and(shared)
+        model[value].constant().and_then(memory).is_none_or(|memory| {
+            self.with(model, |index| !index.views.get(&memory).is_some_and(|v| v.iter().any(used)))
+        })
     }
 }
 

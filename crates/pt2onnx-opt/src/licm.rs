@@ -1,7 +1,7 @@
 //! Loop-invariant code motion: nodes of bodies that can stand before the node of the body.
 
-use crate::{analysis, cse, graph::Changed};
-use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Traits, Use, Value};
+use crate::{cse, graph::Changed};
+use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Traits, Value};
 use pt2onnx_tensor::DType;
 
 /// A body of a node, by the name of its attribute.
@@ -20,12 +20,11 @@ pub(crate) fn is_movable(model: &Model, node: NodeId, region: RegionId) -> bool 
         Def::Input(r, _) => *r != region,
         Def::Constant(_) => true,
     };
-    let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
     let data = &model[node];
     data.regions().next().is_none()
         && cse::repeatable(model, node)
         && data.inputs().iter().flatten().all(outside)
-        && !data.outputs().iter().any(given_out)
+        && !data.outputs().iter().any(|v| model[*v].is_output())
 }
 
 /// Moves nodes that compute the same in each iteration before the loop. Only those that cannot
@@ -37,7 +36,7 @@ pub(crate) fn hoist(model: &mut Model, id: NodeId) -> Changed {
     let of_text = |model: &Model, node: NodeId| {
         let input = model[node].input(0);
         model[node].is("Cast")
-            && input.and_then(|x| analysis::dtype(model, x)).is_none_or(|t| t == DType::String)
+            && input.and_then(|x| model.dtype(x)).is_none_or(|t| t == DType::String)
     };
     let mut changed = false;
     for node in model.nodes(region).collect::<Vec<_>>() {

@@ -1,8 +1,8 @@
 //! Loop states to which each iteration only appends a row become scan outputs: the loop stacks the
 //! rows instead of copying all of them each time.
 
-use crate::{analysis, graph::Changed, rewrite::substitute};
-use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
+use crate::{graph::Changed, rewrite::substitute};
+use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Value};
 use pt2onnx_symbolic::Expr;
 
 /// The first opset with `start` of `Shape`, and after that with `allowzero` of `Reshape`.
@@ -30,8 +30,8 @@ fn appending(model: &Model, region: RegionId, at: usize) -> Option<(NodeId, Valu
     let alone = |value: Value| model[value].uses().len() == 1;
     let appends = node.is("Concat") && node.region() == region && *first == state && *row != state;
     let along = matches!(node.attribute("axis"), Some(Attribute::Int(0)));
-    let given = model[grown].uses().all(|u| matches!(u, Use::Output(..)));
-    let one = analysis::shape(model, *row)?.first()?.as_int() == Some(1);
+    let given = model[grown].uses().all(|u| u.input().is_none());
+    let one = model.shape(*row)?.first()?.as_int() == Some(1);
     (appends && along && given && one && alone(state) && alone(grown)).then_some((concat, *row))
 }
 
@@ -39,7 +39,7 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
     let (concat, row) = appending(model, region, at)?;
     let initial = model[id].input(at + 2)?;
     let old = *model[id].outputs().get(at)?;
-    let (dtype, first) = analysis::tensor_type(model, initial)?;
+    let (dtype, first) = model.tensor_type(initial)?;
     let (count, sizes) = first.split_first()?;
     let (none, sizes) = (count.as_int() == Some(0), sizes.to_vec());
 
@@ -53,14 +53,11 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
 
     let end = model[id].outputs().len();
     let rows = model.insert_output(id, end);
-    let length = analysis::shape(model, old).and_then(|shape| shape.first().cloned());
+    let length = model.shape(old).and_then(|shape| shape.first().cloned());
     let length = length.filter(|_| none).unwrap_or_else(|| model.unknown_dim());
     let stacked = [vec![length.clone(), Expr::ONE], sizes.clone()].concat();
     model[rows].ty = Some(Type::tensor(dtype, stacked));
-    let behind = match model.next(id) {
-        Some(next) => InsertPoint::Before(next),
-        None => InsertPoint::End(model[id].region()),
-    };
+    let behind = model.after(id);
     // If there is no iteration, not all runtimes know the sizes of a row: the first state has them.
     let many = add(model, behind, "Shape", &[rows], &[("start", 0), ("end", 1)]);
     let others = add(model, behind, "Shape", &[initial], &[("start", 1)]);

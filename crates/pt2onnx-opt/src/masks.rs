@@ -1,21 +1,19 @@
 //! Attention masks: which keys a query sees.
 
-use crate::analysis::{known, number_of, tensor_type};
-use pt2onnx_ir::{Builder, Model, Node, Traits, Value};
+use crate::analysis::{counted, known, number_of};
+use pt2onnx_ir::{Builder, Model, Traits, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// The elements of a constant mask, as numbers added to the scores.
 fn elements(t: &Tensor) -> Option<Vec<f64>> {
-    let added = |b: bool| if b { 0.0 } else { f64::NEG_INFINITY };
-    Some(match t.dtype() {
-        DType::Bool => t.to_vec::<bool>()?.into_iter().map(added).collect(),
-        DType::F64 => t.to_vec::<f64>()?,
-        DType::F32 => t.to_vec::<f32>()?.into_iter().map(f64::from).collect(),
-        DType::F16 => t.to_vec::<half::f16>()?.into_iter().map(f64::from).collect(),
-        DType::BF16 => t.to_vec::<half::bf16>()?.into_iter().map(f64::from).collect(),
-        _ => return None,
-    })
+    match t.dtype() {
+        DType::Bool => {
+            let added = |b: bool| if b { 0.0 } else { f64::NEG_INFINITY };
+            Some(t.to_vec::<bool>()?.into_iter().map(added).collect())
+        }
+        dtype => dtype.is_float().then(|| t.to_doubles())?,
+    }
 }
 
 /// Whether adding this number hides a key: -inf, or about the lowest number of the type, which
@@ -63,7 +61,7 @@ pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> 
         let choice = producer(bias).filter(|n| n.is("Where") && n.input(0) == Some(mask))?;
         let (_, seen) = number_of(&model, choice.input(1)?)?;
         let (dtype, added) = number_of(&model, choice.input(2)?)?;
-        let of_bools = tensor_type(&model, mask)?.0 == DType::Bool;
+        let of_bools = model.tensor_type(mask)?.0 == DType::Bool;
         (of_bools && seen == 0.0 && added.is_finite() && hides(2.0 * added, dtype)).then_some(mask)
     };
     let constant = || {
@@ -99,24 +97,14 @@ pub(crate) fn is_causal(model: &Model, mask: Value, rows: &Expr, columns: &Expr)
         Some(all.chunks(columns).enumerate().all(right))
     };
     let producer = |v: Option<Value>| Some(&model[model.producer(v?)?]);
-    let ints = |v: Option<Value>| model[v?].constant()?.to_vec::<i64>();
-    let counts = |node: &Node| {
-        node.is("Range")
-            && ints(node.input(0)) == Some(vec![0])
-            && ints(node.input(2)) == Some(vec![1])
-    };
+    let counts = |v: Option<Value>| v.and_then(|v| counted(model, v)).is_some();
     let compared = || {
         let node = producer(Some(mask)).filter(|n| n.is("GreaterOrEqual"))?;
         let column = producer(node.input(0)).filter(|n| n.is("Unsqueeze"))?;
-        let (_, shape) = tensor_type(model, mask)?;
+        let (_, shape) = model.tensor_type(mask)?;
         let sizes = shape[..] == [rows.clone(), columns.clone()] && shape.iter().all(known);
-        let upright = matches!(ints(column.input(1))?[..], [1 | -1]);
-        Some(
-            sizes
-                && upright
-                && counts(producer(column.input(0))?)
-                && counts(producer(node.input(1))?),
-        )
+        let upright = matches!(model.const_int(column.input(1)?)?, 1 | -1);
+        Some(sizes && upright && counts(column.input(0)) && counts(node.input(1)))
     };
     constant().or_else(compared) == Some(true)
 }

@@ -1,7 +1,6 @@
 //! Where the last digits of a float decide: what becomes another number if they change must keep
 //! PyTorch's order of steps.
 
-use crate::analysis;
 use pt2onnx_ir::{Model, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 
@@ -21,8 +20,7 @@ pub(crate) fn is_sensitive(model: &Model, value: Value) -> bool {
             };
             let node = &model[node];
             let results = node.outputs().iter().copied();
-            let floats =
-                results.clone().all(|v| analysis::dtype(model, v).is_none_or(DType::is_float));
+            let floats = results.clone().all(|v| model.dtype(v).is_none_or(DType::is_float));
             match node.op() {
                 _ if !node.domain.is_empty() => {}
                 "Cast" if !floats => return true,

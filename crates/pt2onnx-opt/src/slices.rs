@@ -1,6 +1,6 @@
 //! Infers the sizes of slices with computed ends.
 
-use crate::{analysis, eval};
+use crate::eval;
 use pt2onnx_ir::{
     Builder, Model, Node, NodeId, TensorType, Traits, Type, Value, is_unknown_symbol,
 };
@@ -20,7 +20,7 @@ pub(crate) fn whole(cx: &Builder, id: NodeId, ty: Type) -> Type {
     };
     let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
     let whole = || {
-        let from = analysis::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
+        let from = model.shape(node.input(0)?).filter(|f| f.len() == shape.len())?;
         let ends = ints(2)?;
         let mut sizes = shape.clone();
         for (i, axis) in from_start(&model, node, sizes.len())? {
@@ -55,7 +55,7 @@ pub(crate) fn note(cx: &Builder, id: NodeId, ty: &Type, ends: &mut Ends) {
         let model = cx.model();
         let node = Some(&model[id]).filter(|n| n.is("Slice"))?;
         let shape = ty.as_tensor()?.shape.as_ref()?;
-        let from = analysis::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
+        let from = model.shape(node.input(0)?).filter(|f| f.len() == shape.len())?;
         let given = cx.contents(node.input(2)?)?;
         let places = from_start(&model, node, shape.len())?;
         let end = |(i, axis): (usize, usize)| {
@@ -85,7 +85,7 @@ pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type
     }
     let operand = |(i, &v): (usize, &Value)| match i {
         1 if expands => cx.contents(v),
-        _ => analysis::shape(&model, v).cloned(),
+        _ => model.shape(v).cloned(),
     };
     let operands: Option<Vec<_>> =
         node.inputs().iter().flatten().enumerate().map(operand).collect();

@@ -133,7 +133,7 @@ pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &T
 /// No size of an input is negative.
 fn not_negative(model: &Model, region: RegionId) -> Constraints {
     let mut constraints = Constraints::default();
-    let shapes = model[region].inputs().iter().filter_map(|&input| analysis::shape(model, input));
+    let shapes = model[region].inputs().iter().filter_map(|&input| model.shape(input));
     for size in shapes.flatten() {
         constraints.constrain(size, Range::at_least(0));
     }
@@ -248,8 +248,8 @@ fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
         let inside = model[body].inputs().get(states..)?;
         let outside = (states..node.inputs().len()).map(|i| node.input(i));
         for (&part, whole) in inside.iter().zip(outside) {
-            let whole = analysis::rank(&model, whole?)?;
-            if analysis::rank(&model, part)? + 1 != whole {
+            let whole = model.rank(whole?)?;
+            if model.rank(part)? + 1 != whole {
                 return None;
             }
         }

@@ -4,8 +4,8 @@
 //! Each branch is tried on a copy of the model: if the copy is sure to fail, the result has the
 //! type that the other branch gives it. The `If` stays, and so does the node that fails.
 
-use crate::analysis::rank;
-use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, RegionId, Type, Value};
+use crate::licm::body;
+use pt2onnx_ir::{Def, Model, Node, NodeId, RegionId, Type, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
@@ -65,16 +65,11 @@ pub(crate) fn find(
 /// The branches of an `If` that give the same element types and different ranks.
 fn branches(model: &Model, id: NodeId) -> Option<[RegionId; 2]> {
     let node = Some(&model[id]).filter(|n| n.is("If"))?;
-    let body = |name: &str| match node.attribute(name)? {
-        Attribute::Region(region) => Some(*region),
-        _ => None,
-    };
-    let both = [body("then_branch")?, body("else_branch")?];
+    let both = [body(model, id, "then_branch")?, body(model, id, "else_branch")?];
     let constant = matches!(model[node.input(0)?].def(), Def::Constant(_));
     let results = both.map(|r| model[r].output_values().collect::<Vec<Value>>());
-    let differs = |(a, b): (&Value, &Value)| {
-        rank(model, *a).zip(rank(model, *b)).is_some_and(|(a, b)| a != b)
-    };
+    let differs =
+        |(a, b): (&Value, &Value)| model.rank(*a).zip(model.rank(*b)).is_some_and(|(a, b)| a != b);
     let differ = results[0].iter().zip(&results[1]).any(differs);
     (differ && !constant).then_some(both)
 }
@@ -82,7 +77,7 @@ fn branches(model: &Model, id: NodeId) -> Option<[RegionId; 2]> {
 /// Whether a node does not take an input of the rank that it has.
 fn impossible(model: &Model, node: &Node) -> bool {
     let is_not = |i: usize, wanted: usize| {
-        node.input(i).and_then(|v| rank(model, v)).is_some_and(|rank| rank != wanted)
+        node.input(i).and_then(|v| model.rank(v)).is_some_and(|rank| rank != wanted)
     };
     if !node.domain.is_empty() {
         return false;
@@ -92,7 +87,7 @@ fn impossible(model: &Model, node: &Node) -> bool {
         "GRU" | "RNN" => is_not(0, 3) || is_not(5, 3),
         "Gemm" => is_not(0, 2) || is_not(1, 2),
         "Conv" | "ConvTranspose" => {
-            node.input(1).and_then(|w| rank(model, w)).is_some_and(|rank| is_not(0, rank))
+            node.input(1).and_then(|w| model.rank(w)).is_some_and(|rank| is_not(0, rank))
         }
         _ => false,
     }

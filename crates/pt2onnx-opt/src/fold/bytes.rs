@@ -1,6 +1,5 @@
 //! How many bytes results have, and the weights that they are computed from.
 
-use crate::analysis::tensor_type;
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -19,7 +18,7 @@ pub(super) fn bytes_of(model: &Model, id: NodeId, results: &[Tensor]) -> Option<
 /// Bytes of the used outputs of a node, if their sizes are known.
 pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
     used(model, id).try_fold(0usize, |sum, (_, v)| {
-        let (dtype, shape) = tensor_type(model, v)?;
+        let (dtype, shape) = model.tensor_type(v)?;
         let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
         let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
         sum.checked_add(bits.div_ceil(8))
@@ -30,7 +29,7 @@ pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
 /// quantized, or as `float16`. Small ones are weights only if they are floats of more than one
 /// element.
 pub(super) fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
-    let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
+    let bits = |v: Value| model.tensor_type(v).map_or(0, |(dtype, _)| dtype.bits());
     let widest = model[of].outputs().iter().map(|&v| bits(v)).max();
     let float = |t: &Tensor| matches!(t.dtype(), DType::F16 | DType::BF16) && t.numel() > 1;
     let stored = model[weight].constant().filter(|t| t.nbytes() > small || float(t));

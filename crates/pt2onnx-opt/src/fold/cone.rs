@@ -7,9 +7,10 @@
 use super::{
     bytes::{bytes_of, is_narrow, result_bytes},
     replace,
-    storage_refs::StorageRefs,
 };
-use crate::{eval, graph::Changed, pass::Options, target::Target};
+use crate::{
+    eval, folded_constants::FoldedConstants, graph::Changed, pass::Options, target::Target,
+};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,23 +26,20 @@ const MAX_COMPUTED: usize = 64 << 20;
 const NODE_SHARE: usize = 2;
 
 /// Folds known nodes, from the last to the first.
-pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Changed {
-    let mut cones = Cones {
-        options,
-        known: FxHashMap::default(),
-        done: FxHashMap::default(),
-        bytes: 0,
-        storage_refs: StorageRefs::default(),
-    };
+pub(super) fn run(
+    model: &mut Model,
+    nodes: &[NodeId],
+    options: &Options,
+    constants: &FoldedConstants,
+) -> Changed {
+    let (known, done) = (FxHashMap::default(), FxHashMap::default());
+    let mut cones = Cones { options, known, done, bytes: 0, constants };
     let mut order = Vec::new();
     for &id in nodes {
         if model.contains(id) && !model.is_unused(id) && cones.is_known(model, id) {
             cones.known.insert(id, order.len());
             order.push(id);
         }
-    }
-    if !order.is_empty() {
-        cones.storage_refs = StorageRefs::of(model);
     }
     let mut gone = FxHashSet::default();
     let mut changed = false;
@@ -71,7 +69,7 @@ struct Cones<'a> {
     /// The results of computed nodes; `None` if a node cannot be computed.
     done: FxHashMap<NodeId, Option<Vec<Tensor>>>,
     bytes: usize,
-    storage_refs: StorageRefs,
+    constants: &'a FoldedConstants,
 }
 
 impl Cones<'_> {
@@ -146,8 +144,8 @@ impl Cones<'_> {
         }
         let mut constants: FxHashSet<Value> = FxHashSet::default();
         for value in cone.iter().flat_map(|&n| model[n].inputs()).flatten() {
-            let alone = |t: &Tensor| self.storage_refs.alone(t);
-            if model[*value].constant().is_some_and(alone) && only_inside(*value, &inside) {
+            let constant = model[*value].constant().is_some() && only_inside(*value, &inside);
+            if constant && self.constants.is_alone(model, *value) {
                 constants.insert(*value);
             }
         }

@@ -3,15 +3,14 @@
 mod bytes;
 mod cone;
 mod replace;
-mod storage_refs;
 mod weights;
 
 use crate::{
     analysis::users,
     eval,
+    folded_constants::FoldedConstants,
     graph::{Changed, GraphMut},
-    measure::Measure,
-    pass::{Level, Options, Pass, Phase, Run},
+    pass::{Options, Pass, Run},
     pool,
     target::Target,
 };
@@ -19,29 +18,24 @@ use bytes::{bytes_of, is_narrow, result_bytes};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Use, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
-use std::sync::OnceLock;
-use storage_refs::StorageRefs;
 
 pub(crate) static FOLD: Pass = Pass {
     name: "fold",
-    level: Level::Simplify,
-    since: 0,
-    description: "Replaces nodes by constants if their inputs are constants or their \
-                  result follows from the types. Several nodes may become a larger \
-                  constant than one. Weights that are filled with one number become \
-                  constants. In models of other producers, constants may have 128 times as \
-                  many bytes, but quantized weights stay.",
-    precondition: "The operator is not for random numbers, and the node has the form of the \
-                  newest opset. DequantizeLinear of a constant stays, unless the result is \
-                  quantized again.",
-    lowers: Measure::Nodes,
-    phase: Phase::Early,
-    target: None,
+    description: "Replaces nodes by constants if their inputs are constants or their result \
+                  follows from the types. Several nodes may become a larger constant than one. \
+                  Weights that are filled with one number become constants. In models of other \
+                  producers, constants may have 128 times as many bytes, but quantized weights \
+                  stay.",
+    precondition: "The operator is not for random numbers, and the node has the form of the newest \
+                   opset. DequantizeLinear of a constant stays, unless the result is quantized \
+                   again.",
     run: Run::Graph(run),
+    ..Pass::SIMPLIFICATION
 };
 
 fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut fold = Fold { options, generated: 0, storage_refs: OnceLock::new() };
+    let constants = FoldedConstants::default();
+    let mut fold = Fold { options, generated: 0, constants: &constants };
     let mut changed = false;
     let mut nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -69,7 +63,7 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             changed |= replace::by_constants(model, node, &[node], results);
         }
     }
-    changed | cone::run(model, &nodes, options)
+    changed | cone::run(model, &nodes, options, &constants)
 }
 
 /// Whether a node may be folded although its inputs are no constants.
@@ -97,8 +91,7 @@ struct Fold<'a> {
     options: &'a Options,
     /// See [`MAX_GENERATED`].
     generated: usize,
-    /// Computed when first needed.
-    storage_refs: OnceLock<StorageRefs>,
+    constants: &'a FoldedConstants,
 }
 
 impl Fold<'_> {
@@ -157,7 +150,7 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            if self.storage_refs.get_or_init(|| StorageRefs::of(model)).alone(tensor) {
+            if self.constants.is_alone(model, value) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }
@@ -198,7 +191,7 @@ fn static_shape(model: &Model, node: &Node) -> Option<Tensor> {
     {
         return Some(Tensor::scalar(i64::try_from(t.numel()).ok()?));
     }
-    let dims = model[input].ty.as_ref()?.as_tensor()?.shape.as_deref()?;
+    let dims = model.shape(input)?;
     let known = |dims: &[pt2onnx_symbolic::Expr]| {
         dims.iter().map(|d| d.as_int()).collect::<Option<Vec<i64>>>()
     };

@@ -124,9 +124,9 @@ impl<'a> Finder<'a> {
                 continue;
             };
             let users = self.model[node].outputs().iter().flat_map(|v| self.model[*v].uses());
-            let users = users.filter_map(|at| match at {
-                Use::Input(user, _) => wanted.get(&user).or_else(|| self.of.get(&user)).copied(),
-                Use::Output(..) => None,
+            let users = users.filter_map(|at| {
+                let (user, _) = at.input()?;
+                wanted.get(&user).or_else(|| self.of.get(&user)).copied()
             });
             if let Some(module) = self.common([own].into_iter().chain(users)).filter(|m| *m != own)
             {
@@ -171,14 +171,11 @@ impl<'a> Finder<'a> {
 
     /// Whether a value is a short vector of integers, or an integer.
     fn is_size(&self, value: Value) -> bool {
-        let ty = self.model[value].ty.as_ref().and_then(|ty| ty.as_tensor());
-        ty.is_some_and(|ty| {
-            ty.dtype == DType::I64
-                && match ty.shape.as_deref() {
-                    Some([]) => true,
-                    Some([size]) => size.as_int().is_some_and(|size| size <= MAX_RANK),
-                    _ => false,
-                }
-        })
+        self.model.dtype(value) == Some(DType::I64)
+            && match self.model.shape(value).map(Vec::as_slice) {
+                Some([]) => true,
+                Some([size]) => size.as_int().is_some_and(|size| size <= MAX_RANK),
+                _ => false,
+            }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::part::{AttributePart, ConstantPart, NodePart, Part, Pattern, commutes};
 use pt2onnx_ir::{Attribute, Def, Model, Name, Node, OpSet, RegionId, Value};
-use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
 impl Pattern {
@@ -75,18 +74,10 @@ impl Reader<'_> {
 
 /// The constant that a `Constant` node of a rule stands for.
 fn constant(node: &Node) -> ConstantPart {
-    let [(_, given)] = node.attributes.as_slice() else {
-        return ConstantPart::Never;
-    };
-    match given {
-        Attribute::Tensor(tensor) => ConstantPart::Equal(tensor.clone()),
-        Attribute::Float(x) => ConstantPart::Equal(Tensor::scalar(*x)),
-        Attribute::Int(x) => ConstantPart::Equal(Tensor::scalar(*x)),
-        Attribute::Floats(xs) => ConstantPart::Equal(Tensor::vector(xs)),
-        Attribute::Ints(xs) => ConstantPart::Equal(Tensor::vector(xs)),
-        Attribute::Reference { name, kind } => {
+    match node.attributes.as_slice() {
+        [(_, Attribute::Reference { name, kind })] => {
             ConstantPart::Bound { name: name.as_str().into(), kind: kind.name() }
         }
-        _ => ConstantPart::Never,
+        _ => node.given_tensor().map_or(ConstantPart::Never, ConstantPart::Equal),
     }
 }

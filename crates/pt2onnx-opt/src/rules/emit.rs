@@ -1,19 +1,14 @@
 //! Emitting the replacement of a rule.
 
 use super::rule::Rule;
-use crate::{
-    no_fusion::{Because, NoFusion},
-    pattern::Match,
-};
+use crate::{no_fusion::NoFusion, pattern::Match};
 use pt2onnx_ir::{
     Attribute, Attributes, Builder, Def, NodeId, Type, Value,
     schema::{self, CANONICAL_OPSET},
 };
-use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
-/// Emits the replacement. Returns its output, if it can be of the same type as the value that it
-/// replaces.
+/// Emits the replacement and returns its output.
 pub(super) fn emit(cx: &Builder<'_>, rule: &Rule, found: &Match) -> Result<Value, NoFusion> {
     let library = &*rule.library;
     let body = &library[rule.replacement.body];
@@ -27,9 +22,7 @@ pub(super) fn emit(cx: &Builder<'_>, rule: &Rule, found: &Match) -> Result<Value
         values.extend(library[node].outputs().iter().copied().zip(outputs.into_iter().map(Some)));
     }
     let result = body.output_values().next().and_then(|v| values.get(&v).copied().flatten());
-    let result = result.ok_or(NoFusion::NoMatch)?;
-    fits(cx, result, found.output()).because("the replacement has another type")?;
-    Ok(result)
+    result.ok_or(NoFusion::NoMatch)
 }
 
 /// The outputs of a node of the replacement.
@@ -56,7 +49,9 @@ fn emit_node(
         .filter_map(|(name, value)| Some((name.clone(), resolved(value, rule, found)?)))
         .collect();
     if node.is("Constant") {
-        return Some(vec![cx.constant(tensor(&attributes)?)]);
+        let mut constant = node.clone();
+        constant.attributes = attributes;
+        return Some(vec![cx.constant(constant.given_tensor()?)]);
     }
     if node.domain.is_empty() {
         let op = schema::lookup(node.op(), CANONICAL_OPSET)?.name;
@@ -83,40 +78,4 @@ fn resolved(value: &Attribute, rule: &Rule, found: &Match) -> Option<Attribute> 
     };
     let default = || rule.replacement.defaults.iter().find(|(n, _)| n == name).map(|(_, v)| v);
     found.attribute(name).or_else(default).cloned()
-}
-
-/// The value of a `Constant`.
-fn tensor(attributes: &Attributes) -> Option<Tensor> {
-    let [(_, value)] = attributes.as_slice() else {
-        return None;
-    };
-    Some(match value {
-        Attribute::Tensor(tensor) => tensor.clone(),
-        Attribute::Float(x) => Tensor::scalar(*x),
-        Attribute::Int(x) => Tensor::scalar(*x),
-        Attribute::Floats(xs) => Tensor::vector(xs),
-        Attribute::Ints(xs) => Tensor::vector(xs),
-        _ => return None,
-    })
-}
-
-/// Whether a value can take the place of another one: as far as is known, both have the same
-/// element type and sizes.
-fn fits(cx: &Builder<'_>, new: Value, old: Value) -> bool {
-    let model = cx.model();
-    let types = |v: Value| model[v].ty.as_ref().and_then(Type::as_tensor).cloned();
-    let (Some(new), Some(old)) = (types(new), types(old)) else {
-        return true;
-    };
-    let sizes = match (&new.shape, &old.shape) {
-        (Some(new), Some(old)) => {
-            let differ = |(a, b): (&pt2onnx_symbolic::Expr, _)| {
-                let known = |e: &pt2onnx_symbolic::Expr| e.as_int();
-                known(a).zip(known(b)).is_some_and(|(a, b)| a != b)
-            };
-            new.len() == old.len() && !new.iter().zip(old).any(differ)
-        }
-        _ => true,
-    };
-    new.dtype == old.dtype && sizes
 }

@@ -3,7 +3,7 @@
 
 use super::{Computed, size_origins::Sources};
 use crate::{
-    analysis, eval,
+    eval,
     graph::{Changed, GraphMut},
 };
 use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value};
@@ -100,7 +100,7 @@ impl Walk<'_> {
         output: Value,
         elements: &[Expr],
     ) -> Option<()> {
-        let (dtype, shape) = analysis::tensor_type(model, output)?;
+        let (dtype, shape) = model.tensor_type(output)?;
         let key = (shape.len(), elements.to_vec());
         if dtype != DType::I64 {
             return None;
@@ -128,11 +128,10 @@ impl Walk<'_> {
     fn reshape(&self, model: &mut Model, id: NodeId) -> Option<()> {
         let node = &model[id];
         let (x, given) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
-        let from = analysis::shape(model, x);
+        let from = model.shape(x);
         let copied = |i: usize, dim: &Expr| from.is_some_and(|from| from.get(i) == Some(dim));
         // -1 may stand for a size that is known, and is then free for another one.
-        let result =
-            analysis::shape(model, *node.outputs().first()?).filter(|r| r.len() == given.len());
+        let result = model.shape(*node.outputs().first()?).filter(|r| r.len() == given.len());
         let known = |i: usize| result?.get(i).filter(|d| d.as_int().is_some_and(|d| d > 0));
         let target: Vec<&Expr> = { given.iter().enumerate() }
             .map(|(i, dim)| known(i).filter(|_| dim.as_int() == Some(-1)).unwrap_or(dim))
@@ -161,7 +160,7 @@ impl Walk<'_> {
     /// A size that the operand has anyway may be 1.
     fn expand(&self, model: &mut Model, id: NodeId) -> Option<()> {
         let (x, target) = (model[id].input(0)?, self.computed.get(&model[id].input(1)?)?);
-        let from = analysis::shape(model, x)?;
+        let from = model.shape(x)?;
         let mut sizes = Vec::with_capacity(target.len());
         for (from_end, dim) in target.iter().rev().enumerate() {
             let own = from.len().checked_sub(from_end + 1).and_then(|i| from.get(i));
@@ -182,7 +181,7 @@ impl Walk<'_> {
         let node = &model[id];
         let (x, ends) = (node.input(0)?, node.input(2)?);
         let computed = self.computed.get(&ends)?;
-        let from = analysis::shape(model, x)?;
+        let from = model.shape(x)?;
         let axes: Vec<i64> = match node.input(3) {
             Some(axes) => model[axes].constant().and_then(Tensor::to_ints)?,
             None => (0..computed.len() as i64).collect(),
@@ -204,7 +203,7 @@ impl Walk<'_> {
             return None;
         }
         // Starts and ends have one type.
-        let ends = match analysis::dtype(model, starts)? {
+        let ends = match model.dtype(starts)? {
             DType::I32 => {
                 let held = |&end: &i64| end.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
                 Tensor::vector(&ends.iter().map(held).collect::<Vec<i32>>())

@@ -1,6 +1,5 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
-use crate::analysis::{self, rank};
 use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
@@ -38,7 +37,7 @@ impl Sources {
 
     /// Adds the sizes of a value that is in scope from now on.
     pub fn add(&mut self, model: &Model, value: Value) {
-        for (axis, dim) in analysis::shape(model, value).into_iter().flatten().enumerate() {
+        for (axis, dim) in model.shape(value).into_iter().flatten().enumerate() {
             let symbol = dim.as_symbol().map(Symbol::from);
             if let Some(symbol) = symbol
                 && !self.places.contains_key(&symbol)
@@ -61,7 +60,7 @@ impl Sources {
         opset: u32,
         is_read: impl Fn(&[Expr]) -> bool,
     ) -> Option<Value> {
-        let (dtype, shape) = analysis::tensor_type(model, output)?;
+        let (dtype, shape) = model.tensor_type(output)?;
         let scalar = shape.is_empty();
         let parts = self.parts(model, elements)?;
         let good = found(model, output, scalar)? == parts;
@@ -105,7 +104,7 @@ impl Sources {
     /// Elements beside a size are read with it, where the same tensor has them there.
     fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
-        let dim = |x: Value, axis: usize| analysis::shape(model, x)?.get(axis);
+        let dim = |x: Value, axis: usize| model.shape(x)?.get(axis);
         for e in elements {
             let part = match (e.as_int(), parts.last()) {
                 (_, Some(Part::Sizes(x, _, to))) if dim(*x, *to) == Some(e) => {
@@ -139,7 +138,7 @@ fn costs(model: &Model, id: NodeId, parts: &[Part], is_read: impl Fn(&[Expr]) ->
     let new = |part: &&Part| match part {
         Part::Numbers(_) => false,
         Part::Sizes(x, from, to) => {
-            let sizes = analysis::shape(model, *x).and_then(|shape| shape.get(*from..*to));
+            let sizes = model.shape(*x).and_then(|shape| shape.get(*from..*to));
             !sizes.is_some_and(&is_read)
         }
     };
@@ -154,7 +153,7 @@ fn costs(model: &Model, id: NodeId, parts: &[Part], is_read: impl Fn(&[Expr]) ->
 fn needs_two(model: &Model, parts: &[Part], opset: u32) -> bool {
     match parts {
         [Part::Sizes(x, from, to)] => {
-            opset < SHAPE_OF_SOME && (*from, Some(*to)) != (0, rank(model, *x))
+            opset < SHAPE_OF_SOME && (*from, Some(*to)) != (0, model.rank(*x))
         }
         [Part::Numbers(_)] => false,
         _ => true,
@@ -195,7 +194,7 @@ fn reads_alone(model: &Model, id: NodeId) -> bool {
     let whole = node.input(0).filter(|&whole| node.is("Gather") && model[whole].uses().len() == 1);
     let of_shape =
         whole.and_then(|whole| model.producer(whole)).is_some_and(|n| model[n].is("Shape"));
-    let vector = node.outputs().first().is_some_and(|&v| rank(model, v) == Some(1));
+    let vector = node.outputs().first().is_some_and(|&v| model.rank(v) == Some(1));
     of_shape && vector && made_of_one(model, node.outputs()[0]).is_none_or(|parts| parts.len() == 1)
 }
 
@@ -257,7 +256,7 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
     if node.is("Shape") {
         let x = node.input(0)?;
         let range = attrs::Shape::read(node).ok()?;
-        let rank = rank(model, x)?;
+        let rank = model.rank(x)?;
         let from = usize::try_from(range.start).ok()?;
         let to = range.end.map_or(Some(rank), |e| usize::try_from(e).ok())?;
         return Some(Part::Sizes(x, from, to));
@@ -288,7 +287,7 @@ fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {
         Part::Numbers(numbers) => model.add_constant(Tensor::vector(numbers)),
         Part::Sizes(x, from, to) => {
             let (x, from, to) = (*x, *from, *to);
-            let whole = from == 0 && rank(model, x) == Some(to);
+            let whole = from == 0 && model.rank(x) == Some(to);
             if !whole && opset < SHAPE_OF_SOME {
                 return gathered(model, at, x, (from as i64..to as i64).collect());
             }
@@ -296,7 +295,7 @@ fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {
             if from > 0 {
                 attributes.push(("start".into(), (from as i64).into()));
             }
-            if rank(model, x) != Some(to) {
+            if model.rank(x) != Some(to) {
                 attributes.push(("end".into(), (to as i64).into()));
             }
             node(model, at, "Shape", &[Some(x)], (attributes, Some(to - from)))
@@ -305,7 +304,7 @@ fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {
 }
 
 fn shape(model: &mut Model, at: InsertPoint, x: Value) -> Value {
-    let rank = rank(model, x);
+    let rank = model.rank(x);
     node(model, at, "Shape", &[Some(x)], (Attributes::new(), rank))
 }
 
