@@ -10,90 +10,19 @@ use pt2onnx_fx::archive::{c10_number, dtype_of_c10};
 use pt2onnx_tensor::DType;
 
 /// Operators that compute in the type of the region.
-const REDUCED: &[&str] = &[
-    "_convolution",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "convolution",
-    "prelu",
-    "addmm",
-    "addmv",
-    "addr",
-    "matmul",
-    "mm",
-    "mv",
-    "linear",
-    "addbmm",
-    "baddbmm",
-    "bmm",
-    "lstm_cell",
-    "gru_cell",
-    "rnn_tanh_cell",
-    "rnn_relu_cell",
-];
+const REDUCED: &str = "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d convolution prelu addmm addmv \
+     addr matmul mm mv linear addbmm baddbmm bmm lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell";
 
 /// Operators that compute in float32.
-const FULL: &[&str] = &[
-    "native_layer_norm",
-    "acos",
-    "asin",
-    "cosh",
-    "erfinv",
-    "exp",
-    "expm1",
-    "log",
-    "log10",
-    "log2",
-    "log1p",
-    "reciprocal",
-    "rsqrt",
-    "sinh",
-    "tan",
-    "pow",
-    "softplus",
-    "gelu",
-    "layer_norm",
-    "group_norm",
-    "frobenius_norm",
-    "nuclear_norm",
-    "cosine_similarity",
-    "cosine_embedding_loss",
-    "hinge_embedding_loss",
-    "kl_div",
-    "l1_loss",
-    "smooth_l1_loss",
-    "mse_loss",
-    "margin_ranking_loss",
-    "multilabel_margin_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
-    "multi_margin_loss",
-    "binary_cross_entropy_with_logits",
-    "dist",
-    "pdist",
-    "cdist",
-    "renorm",
-    "logsumexp",
-    "addcdiv",
-    "addcmul",
-    "atan2",
-    "bilinear",
-    "cross",
-    "dot",
-    "equal",
-    "index_put",
-    "tensordot",
-    "add",
-    "sub",
-    "mul",
-    "div",
-];
+const FULL: &str = "native_layer_norm acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh \
+     tan pow softplus gelu layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity \
+     cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss mse_loss \
+     margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss \
+     multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp addcdiv \
+     addcmul atan2 bilinear cross dot equal index_put tensordot add sub mul div";
 
 /// Operators that compute in float32 unless a type is given.
-const SUMS: &[&str] = &["prod", "log_softmax", "cumprod", "cumsum", "sum"];
+const SUMS: &str = "prod log_softmax cumprod cumsum sum";
 
 impl Evaluator<'_> {
     /// The type that operators within a `with` compute in: that around it, unless it is autocast on
@@ -129,9 +58,10 @@ impl Evaluator<'_> {
         let given = |key: &str| {
             kwargs.iter().any(|(name, value)| name == key && !matches!(value, Value::None))
         };
-        let (from, to): (&[DType], DType) = if REDUCED.contains(&name) {
+        let is_in = |list: &str| list.split_whitespace().any(|op| op == name);
+        let (from, to): (&[DType], DType) = if is_in(REDUCED) {
             (&[DType::F32], reduced)
-        } else if FULL.contains(&name) || SUMS.contains(&name) && !given("dtype") {
+        } else if is_in(FULL) || is_in(SUMS) && !given("dtype") {
             (&[DType::F16, DType::BF16], DType::F32)
         } else {
             return Ok(());

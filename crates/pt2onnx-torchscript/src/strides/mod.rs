@@ -7,7 +7,7 @@ mod pointwise;
 
 use crate::{
     eval::Evaluator,
-    strides::orders::{ORDERS, Order},
+    strides::orders::{Order, order_of},
 };
 use pt2onnx_fx::{
     Argument, MemoryFormat, Name, Node, TensorMeta, ValueMeta,
@@ -102,8 +102,8 @@ impl Evaluator<'_> {
             let strides = |base| shared.view.strides(base, meta, self.constraints());
             return tensor(&shared.base).and_then(strides).unwrap_or_default();
         }
-        let order = match ORDERS.binary_search_by_key(&name, |(op, _)| op) {
-            Ok(at) => ORDERS[at].1,
+        let order = match order_of(name) {
+            Some(order) => order,
             _ if name == "matmul" && matmul_is_contiguous(node, tensor) => Order::Own,
             _ if name == "index" && from_the_front(node) => Order::Ordered,
             _ => return Vec::new(),
@@ -179,15 +179,5 @@ fn from_the_front(node: &Node) -> bool {
             items.iter().skip(leading).all(Option::is_none)
         }
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ORDERS;
-
-    #[test]
-    fn the_table_is_sorted() {
-        assert!(ORDERS.is_sorted_by_key(|(op, _)| op));
     }
 }
