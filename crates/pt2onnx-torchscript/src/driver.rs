@@ -4,8 +4,7 @@ use crate::{
     archive::Archive,
     control::case_split::Cases,
     error::{Error, Problem, Result},
-    eval::context::RunPolicy,
-    eval::{Evaluator, Step},
+    eval::{Evaluator, Step, context::RunPolicy, expected, unsupported},
     load::{
         inputs::{Given, GivenInputs, method_of, parameters},
         module_state::{AttributeValue, ModuleState, unsettled},
@@ -14,15 +13,14 @@ use crate::{
         value_numbering::ValueNumbering,
     },
     note::Note,
-    schema::Type,
     syntax::Function,
     types::Types,
     value::{Item, Optional, Value},
 };
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use pt2onnx_fx::{
     Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
-    SCHEMA_MAJOR, ValueMeta,
+    SCHEMA_MAJOR,
 };
 use pt2onnx_symbolic::Range;
 use pt2onnx_tensor::Tensor;
@@ -297,17 +295,19 @@ impl Evaluator<'_> {
         let result = result.map_err(|problem| self.error(problem))?;
         self.state.calls.outside = "what it returns";
         let mut outputs = Vec::new();
-        let flat = self.outputs(&result, &mut outputs, 32).and_then(|()| self.check_fresh_state());
+        let flat = self.all_outputs(&result, &mut outputs);
         flat.map_err(|problem| self.error(problem))?;
-        if outputs.is_empty() {
-            let empty = self.empty_sequences(&result, &mut outputs);
-            empty.map_err(|problem| self.error(problem))?;
-        }
-        if outputs.is_empty() {
-            let nothing = Problem::Unsupported("a method that returns no tensor".to_owned());
-            return Err(self.error(nothing));
-        }
         Ok((outputs, found))
+    }
+
+    /// The tensors of the result of the method.
+    fn all_outputs(&mut self, result: &Value, outputs: &mut Vec<Argument>) -> Step<()> {
+        self.outputs(result, outputs, 32)?;
+        self.check_fresh_state()?;
+        if outputs.is_empty() {
+            self.empty_sequences(result, outputs)?;
+        }
+        if outputs.is_empty() { unsupported("a method that returns no tensor") } else { Ok(()) }
     }
 
     /// The terms of all results and of the state, if the program only computes.
@@ -360,11 +360,7 @@ impl Evaluator<'_> {
             return Err(Problem::Depth(32));
         }
         match value {
-            Value::Tensor(name) => {
-                self.check_fresh(name)?;
-                self.reads_conditional(&self.current(name))?;
-                found.push(Argument::Tensor(self.current(name)));
-            }
+            Value::Tensor(name) => found.push(Argument::Tensor(self.readable(name)?)),
             Value::Quantized(quantized) => {
                 for part in self.quantized_parts(quantized)? {
                     self.outputs(&part, found, depth - 1)?;
@@ -385,9 +381,7 @@ impl Evaluator<'_> {
                 }
             }
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
-                let tensor =
-                    self.operator("prim", "NumToTensor", vec![value.clone()], Vec::new())?;
-                self.outputs(&tensor, found, depth - 1)?;
+                found.push(Argument::Tensor(self.as_tensor(value)?));
             }
             Value::Object(object) => {
                 let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
@@ -399,7 +393,7 @@ impl Evaluator<'_> {
             }
             Value::Optional(maybe) => self.optional_outputs(maybe, found, depth)?,
             Value::Str(_) | Value::UnknownStr(_) | Value::Device(_) | Value::Enum(_) => {}
-            other => return crate::eval::expected("tensors and numbers as results", other),
+            other => return expected("tensors and numbers as results", other),
         }
         Ok(())
     }
@@ -413,18 +407,12 @@ impl Evaluator<'_> {
     ) -> Step<()> {
         let mut inner = Vec::new();
         self.outputs(&maybe.value, &mut inner, depth - 1)?;
-        let present = Value::Bool(maybe.present.clone());
-        let present = self.operator("prim", "NumToTensor", vec![present], Vec::new())?;
+        let present = Argument::Tensor(self.as_tensor(&Value::Bool(maybe.present.clone()))?);
         for output in inner {
-            let is_tensor = |name: &Name| {
-                matches!(self.state.facts.values.get(name), Some(ValueMeta::Tensor(_)))
-            };
-            if !output.name().is_some_and(is_tensor) {
-                return crate::eval::unsupported(
-                    "a list of unknown length that data may make None",
-                );
+            if output.name().is_none_or(|name| self.meta(name).is_err()) {
+                return unsupported("a list of unknown length that data may make None");
             }
-            let present = self.argument(&present, &Type::Tensor)?;
+            let present = present.clone();
             found.push(self.one_value("optional", [("self", output), ("present", present)])?);
         }
         Ok(())
@@ -432,19 +420,17 @@ impl Evaluator<'_> {
 
     /// The ranges of the sizes of inputs.
     fn ranges(&self) -> Vec<(String, Range)> {
-        let mut ranges: Vec<(String, Range)> = Vec::new();
+        let mut symbols = IndexSet::new();
         for spec in &self.interface.specs {
             let InputSpec::UserInput(Argument::Tensor(name)) = spec else { continue };
-            let Some(ValueMeta::Tensor(meta)) = self.state.facts.values.get(name) else { continue };
-            for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
-                let symbol = symbol.to_string();
-                if !ranges.iter().any(|(known, _)| *known == symbol) {
-                    let least = self.state.facts.constraints.range(&symbol).min.unwrap_or(0);
-                    ranges.push((symbol, Range::at_least(least)));
-                }
-            }
+            let Ok(meta) = self.meta(name) else { continue };
+            symbols.extend(meta.sizes.iter().flat_map(|size| size.symbols()));
         }
-        ranges
+        let range = |symbol: &str| {
+            let least = self.constraints().range(symbol).min.unwrap_or(0);
+            (symbol.to_owned(), Range::at_least(least))
+        };
+        symbols.iter().map(|symbol| range(symbol)).collect()
     }
 
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Attempt {

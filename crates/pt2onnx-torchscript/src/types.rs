@@ -1,10 +1,10 @@
 //! The types of the results of operators, as the evaluator asks for them; `aten` implements them.
 
+pub use crate::state::journal::Journal;
 pub use pt2onnx_fx::{Contents, Outcome, Typed};
 use pt2onnx_fx::{Name, Node, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
-use rustc_hash::FxHashMap;
 
 /// Infers the types of the results of operators. The evaluator runs in a separate thread, which has
 /// a large stack.
@@ -54,7 +54,7 @@ pub struct Facts {
     /// Types by name: of inputs, parameters, constants and results.
     pub values: Values,
     /// Known elements by name. A write drops those of all aliases.
-    pub contents: FxHashMap<Name, Contents>,
+    pub contents: Journal<Name, Contents>,
     /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or
     /// demand.
     pub constraints: Constraints,

@@ -35,12 +35,13 @@ fn traces_take_linear_time() {
 fn nested_branches_in_loops_take_linear_time() {
     let nested = |depth: usize| {
         let mut lines = vec![
-            "a = [1, 2, 3]".to_owned(),
+            "z = torch.relu(x)".to_owned(),
             "c = bool(torch.gt(torch.sum(x), 0))".to_owned(),
             "for i in range(2):".to_owned(),
         ];
         for at in 1..=depth {
             lines.push(format!("{}if c:", "  ".repeat(at)));
+            lines.push(format!("{}_0 = torch.add_(z, {at})", "  ".repeat(at + 1)));
         }
         lines.push(format!("{}y = torch.relu(y)", "  ".repeat(depth + 1)));
         for at in (1..=depth).rev() {

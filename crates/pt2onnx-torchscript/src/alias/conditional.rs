@@ -3,6 +3,7 @@
 //! so.
 
 use crate::{
+    error::Site,
     eval::{Evaluator, Step},
     note::Note,
 };
@@ -11,29 +12,35 @@ use pt2onnx_fx::{
     strides::has_strides,
     views::{Alias, View},
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Results of `contiguous` that may be their argument, and writes into their memory.
+#[derive(Default)]
+pub(crate) struct ConditionalAlias {
+    results: FxHashSet<Name>,
+    /// Whether what was written into is of the result, by its name, or else of the argument; and
+    /// where that is.
+    written: FxHashMap<Name, (bool, Site)>,
+}
 
 impl Evaluator<'_> {
     /// Notes results that may be their argument.
     pub(crate) fn note_conditional(&mut self, node: &Node, shared: &[Alias]) {
-        if &*node.target.name != "contiguous" {
-            return;
-        }
         for Alias { result, base, view } in shared {
-            if *view == View::Unknown && self.meta(base).is_ok_and(has_strides) {
+            if &*node.target.name == "contiguous"
+                && *view == View::Unknown
+                && self.meta(base).is_ok_and(has_strides)
+            {
                 self.conditional.results.insert(result.clone());
             }
         }
     }
 
     /// Notes a write into a tensor.
-    pub(crate) fn writes_conditional(&mut self, name: &Name) -> Step<()> {
-        if self.conditional.results.is_empty() {
-            return Ok(());
-        }
-        let site = self.site();
+    pub(super) fn writes_conditional(&mut self, name: &Name) -> Step<()> {
         for (result, within) in self.sides(name)? {
-            self.conditional.written.entry(result).or_insert_with(|| (within, site.clone()));
+            let site = self.site();
+            self.conditional.written.entry(result).or_insert((within, site));
         }
         Ok(())
     }
@@ -60,21 +67,15 @@ impl Evaluator<'_> {
     /// The results that share the memory of a tensor, and whether the tensor is one of them or a
     /// view of it.
     fn sides(&mut self, name: &Name) -> Step<Vec<(Name, bool)>> {
+        if self.conditional.results.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut chain = FxHashSet::default();
         let mut next = Some(name.clone());
-        while let Some(name) = next {
-            next = match self.memory.write_base.get(&name) {
-                Some(whole) => Some(whole.clone()),
-                None => self
-                    .memory
-                    .views
-                    .get(&name)
-                    .and_then(|node| node.args.first()?.value.name())
-                    .cloned(),
-            };
-            if !chain.insert(name) {
-                break;
-            }
+        while let Some(name) = next.filter(|name| !chain.contains(name)) {
+            let base = || self.memory.views.get(&name)?.args.first()?.value.name();
+            next = self.memory.write_base.get(&name).or_else(base).cloned();
+            chain.insert(name);
         }
         self.steps(chain.len() + self.conditional.results.len())?;
         let root = self.memory.class_of(name);

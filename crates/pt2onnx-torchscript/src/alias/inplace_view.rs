@@ -73,6 +73,9 @@ impl Evaluator<'_> {
     /// A tensor takes the place of another one.
     fn take_place(&mut self, old: &Name, new: &Name) -> Step<()> {
         let object = self.object_of(old);
+        if !self.state.is_of_region(&object) {
+            return unsupported("changing the sizes of a tensor in place where data decide");
+        }
         let is_state = |spec: &InputSpec| {
             let state = matches!(spec, InputSpec::Parameter { .. } | InputSpec::Buffer { .. });
             state && spec.name() == Some(&object)
@@ -85,16 +88,15 @@ impl Evaluator<'_> {
             self.memory.write_base.keys().chain(self.memory.identity.keys()).chain([&object]);
         let names = names.filter(|name| *name != new && self.object_of(name) == object);
         for name in names.cloned().collect::<Vec<_>>() {
-            self.state.substitution.insert(name, new.clone());
+            self.memory.substitution.insert(name, new.clone());
         }
-        self.memory.identity.insert(new.clone(), object.clone());
-        self.state.shape_mutated.insert(object);
+        self.memory.identity.insert(new.clone(), object);
         Ok(())
     }
 
     /// The tensor that this one is by another name: that of its first value.
     fn object_of(&self, name: &Name) -> Name {
-        let whole = self.write_base_of(name);
+        let whole = self.memory.write_base_of(name);
         self.memory.identity.get(&whole).cloned().unwrap_or(whole)
     }
 }

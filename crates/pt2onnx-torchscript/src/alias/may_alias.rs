@@ -17,47 +17,34 @@ use std::sync::Arc;
 
 impl Evaluator<'_> {
     fn memory_of(&self, name: &Name) -> Name {
-        let name = self.current(name);
-        self.may_alias.memory_of(self.memory.class_of(&name))
+        self.memory.class_of(&self.current(name)).clone()
     }
 
-    /// Notes that a tensor stands for memory while a branch or body runs.
-    pub(crate) fn bind_alias(&mut self, tensor: &Name, memory: Name) {
-        self.may_alias.stand_ins.insert(tensor.clone(), memory);
+    fn origins(&self, name: &Name) -> FxHashSet<Name> {
+        self.state.copies.origins(&self.memory_of(name))
     }
 
-    /// Writes a stand-in back into its memory. The writes into the stand-in have marked all that
-    /// this one does not reach.
-    pub(crate) fn write_back(&mut self, memory: &Name, value: Value) -> Step<()> {
-        let outer = self.state.stale.fork();
-        let value = vec![Value::Tensor(memory.clone()), value];
-        let written = self.operator("aten", "copy_", value, Vec::new());
-        self.state.stale.rewind(outer);
-        written.map(drop)
+    fn first_origins(&self, name: &Name) -> FxHashSet<Name> {
+        self.state.copies.first_origins(&self.memory_of(name))
     }
 
     /// A copy of a tensor, which is that tensor in PyTorch.
-    pub(crate) fn copy_of(&mut self, name: &Name) -> Step<Value> {
-        let copy = self.operator("aten", "clone", vec![Value::Tensor(name.clone())], Vec::new())?;
-        if let Value::Tensor(copy) = &copy {
-            self.copied(copy, std::slice::from_ref(name));
-        }
+    pub(crate) fn copy_of(&mut self, name: &Name) -> Step<Name> {
+        let copy = self.of_tensors("clone", vec![Value::Tensor(name.clone())])?;
+        self.copied(&copy, std::slice::from_ref(name));
         Ok(copy)
     }
 
     /// Notes that a tensor may be one of these in PyTorch, or hold elements of them.
     pub(crate) fn copied(&mut self, copy: &Name, sources: &[Name]) {
         let copy = self.memory_of(copy);
-        let sources: Vec<Name> = sources.iter().map(|name| self.memory_of(name)).collect();
-        let stale = &mut self.state.stale;
-        if let Some(site) = sources.iter().find_map(|source| stale.get(source)).cloned() {
-            stale.insert(copy.clone(), site);
+        for source in sources {
+            let source = self.memory_of(source);
+            self.state.copies.link(&copy, &source);
+            if self.memory.repeated.contains(&source) {
+                self.memory.repeated.insert(copy.clone());
+            }
         }
-        let copies = &mut self.may_alias;
-        if sources.iter().any(|source| copies.repeated.contains(source)) {
-            copies.repeated.insert(copy.clone());
-        }
-        copies.add(&copy, &sources);
     }
 
     /// Notes that the elements of a list in one tensor are copies of these tensors.
@@ -65,7 +52,7 @@ impl Evaluator<'_> {
         let mut seen = FxHashSet::default();
         let mut repeated = false;
         for element in elements {
-            let origins = self.may_alias.first_origins(&self.memory_of(element));
+            let origins = self.first_origins(element);
             self.steps(origins.len())?;
             for origin in origins {
                 repeated |= !seen.insert(origin);
@@ -73,46 +60,42 @@ impl Evaluator<'_> {
         }
         self.copied(list, elements);
         let list = self.memory_of(list);
-        if repeated {
-            self.may_alias.repeated.insert(list.clone());
-        }
-        self.may_alias.lists.insert(list);
+        self.memory.repeated.extend(repeated.then(|| list.clone()));
+        self.memory.lists.insert(list);
         Ok(())
     }
 
     /// Notes a write into memory, which reaches no copies of it.
     pub(crate) fn mark_stale(&mut self, memory: &Name) -> Step<()> {
-        let memory = &self.may_alias.memory_of(memory);
-        let copies = &self.may_alias;
-        if !copies.sources.contains_key(memory) && !copies.copies.contains_key(memory) {
-            return Ok(());
+        let mut missed = self.state.copies.missed_by_write(memory);
+        if self.memory.repeated.contains(memory) {
+            missed.insert(memory.clone());
         }
-        let mut touched = copies.touched(memory);
-        if !copies.repeated.contains(memory) {
-            touched.remove(memory);
+        let count = missed.len();
+        if count > 0 {
+            let site = self.site();
+            let site = site.source_line().map_or_else(|| site.to_string(), |line| line.to_string());
+            let site = Arc::<str>::from(site);
+            self.state.copies.stale.extend(missed.into_iter().map(|of| (of, site.clone())));
         }
-        let site = self.site();
-        let site = site.source_line().map_or_else(|| site.to_string(), |line| line.to_string());
-        let (count, site) = (touched.len(), Arc::<str>::from(site));
-        self.state.stale.extend(touched.into_iter().map(|memory| (memory, site.clone())));
         self.steps(count)
     }
 
     /// An error if the tensor is not what it is in PyTorch, as a write into a copy did not reach
     /// it.
     pub(crate) fn check_fresh(&self, name: &Name) -> Step<()> {
-        let (copies, stale) = (&self.may_alias, &self.state.stale);
-        if stale.is_empty() {
+        let copies = &self.state.copies;
+        if copies.stale.is_empty() {
             return Ok(());
         }
         let memory = self.memory_of(name);
-        let Some(site) = stale.get(&memory) else {
+        let Some(site) = copies.stale.get(&memory) else {
             return Ok(());
         };
-        let is_list = |memory: &Name| copies.lists.contains(memory);
+        let is_list = |memory: &Name| self.memory.lists.contains(memory);
         let (what, written) = if is_list(&memory) {
             ("a list whose length depends on data", "a tensor that it holds")
-        } else if copies.touched(&memory).iter().any(is_list) {
+        } else if copies.related(&memory).iter().any(is_list) {
             ("a tensor that a list of unknown length holds", "an element of the list")
         } else {
             ("a tensor", "one that data decide to be the same or another")
@@ -133,51 +116,32 @@ impl Evaluator<'_> {
         })
     }
 
-    /// An error if an iteration writes into memory that it keeps by another name, which the next
-    /// one reads: that has a copy of it.
-    pub(crate) fn kept_memory(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
-        let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs));
-        let written = slots().filter(|(variable, _)| variable.memory().is_some());
-        let written: FxHashSet<Name> =
-            written.map(|(_, (_, output))| self.memory_of(output)).collect();
-        if written.is_empty() {
-            return Ok(());
-        }
+    /// An error if an iteration keeps a tensor by another name, and it or the next one writes into
+    /// the tensor: what the name stands for is a copy.
+    pub(crate) fn check_kept(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
+        let written = self.state.mod_set.iter().filter(|root| !self.state.is_of_region(root));
+        let written: FxHashSet<Name> = written.cloned().collect();
         let mut read: FxHashSet<Name> = body.nodes.iter().flat_map(Node::input_names).collect();
         let others = body.inputs.iter().zip(&body.outputs).filter(|(to, from)| to != from);
         read.extend(others.map(|(_, from)| from.clone()));
-        self.steps(read.len())?;
-        for (variable, (input, output)) in slots() {
-            let is_kept = |origin: &Name| written.contains(origin);
-            if variable.memory().is_some()
-                || !read.contains(input)
-                || !self.may_alias.origins(&self.memory_of(output)).iter().any(is_kept)
-            {
+        let origins: Vec<_> = body.outputs.iter().map(|output| self.origins(output)).collect();
+        let own = carried.iter().zip(&origins).filter(|(variable, _)| variable.own);
+        let own: Vec<_> = own.map(|(_, origins)| origins).collect();
+        self.steps(
+            read.len() + (1 + own.len()) * origins.iter().map(FxHashSet::len).sum::<usize>(),
+        )?;
+        for ((variable, input), origins) in carried.iter().zip(&body.inputs).zip(&origins) {
+            let is_of = |memory: &FxHashSet<Name>| origins.iter().any(|o| memory.contains(o));
+            let in_this = read.contains(input) && is_of(&written);
+            if !in_this && !own.iter().any(|own| !std::ptr::eq(*own, origins) && is_of(own)) {
                 continue;
             }
             return Err(Problem::Loop(match &variable.slot {
-                Slot::List(_) => "it writes into a tensor that it adds to a list".to_owned(),
+                Slot::List(_) if in_this => {
+                    "it writes into a tensor that it adds to a list".to_owned()
+                }
                 slot => format!("it writes into a tensor that it keeps in `{}`", slot.name()),
             }));
-        }
-        Ok(())
-    }
-
-    /// An error if an iteration keeps a tensor by two names, and the next one writes into a copy of
-    /// it.
-    pub(crate) fn kept_copies(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
-        let slots = || carried.iter().zip(&body.outputs).enumerate();
-        for (at, (_, own)) in slots().filter(|(_, (variable, _))| variable.own) {
-            let own = self.may_alias.origins(&self.memory_of(own));
-            self.steps(own.len().saturating_mul(carried.len()))?;
-            for (_, (other, output)) in slots().filter(|(other, _)| *other != at) {
-                let origins = self.may_alias.origins(&self.memory_of(output));
-                if origins.iter().any(|origin| own.contains(origin)) {
-                    let name = other.slot.name();
-                    let text = format!("it writes into a tensor that it keeps in `{name}`");
-                    return Err(Problem::Loop(text));
-                }
-            }
         }
         Ok(())
     }
@@ -185,7 +149,7 @@ impl Evaluator<'_> {
     /// An error if an iteration writes into a tensor and the next one reads a copy of it, before
     /// the write as well as after it.
     pub(crate) fn stale_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
-        if self.state.stale.is_empty() {
+        if self.state.copies.stale.is_empty() {
             return Ok(());
         }
         let body = bodies[1];
@@ -205,7 +169,7 @@ impl Evaluator<'_> {
     }
 
     fn is_stale(&self, name: &Name) -> bool {
-        self.state.stale.contains_key(&self.memory_of(name))
+        self.state.copies.stale.contains_key(&self.memory_of(name))
     }
 
     /// Notes what the results of a loop may be: what was there before it, and what its body makes.
@@ -216,21 +180,19 @@ impl Evaluator<'_> {
         results: &[Name],
     ) -> Step<()> {
         let repeated = self.repeated_by(carried, body)?;
-        let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs)).zip(results);
-        let others = || slots().filter(|((variable, _), _)| variable.memory().is_none());
-        for ((_, (input, output)), _) in others() {
+        for (input, output) in body.inputs.iter().zip(&body.outputs) {
             self.copied(input, std::slice::from_ref(output));
         }
-        for ((variable, (_, output)), result) in others() {
+        for ((variable, output), result) in carried.iter().zip(&body.outputs).zip(results) {
             self.copied(result, &[variable.initial.clone(), output.clone()]);
             // The writes of the iterations are in it.
             if variable.own && !self.is_stale(output) {
                 let result = self.memory_of(result);
-                self.state.stale.remove(&result);
+                self.state.copies.stale.remove(&result);
             }
             if let Slot::List(list) = variable.slot {
-                self.may_alias.lists.insert(result.clone());
-                self.may_alias.repeated.extend(repeated.contains(&list).then(|| result.clone()));
+                self.memory.lists.insert(result.clone());
+                self.memory.repeated.extend(repeated.contains(&list).then(|| result.clone()));
             }
         }
         Ok(())
@@ -239,21 +201,18 @@ impl Evaluator<'_> {
     /// The lists to which a body may add the same tensor in several iterations.
     fn repeated_by(&mut self, carried: &[Carried], body: &Body) -> Step<Vec<Ref>> {
         let made = made_by(&body.nodes);
-        let first = |name: &Name| self.may_alias.first_origins(&self.memory_of(name));
+        let outputs: Vec<_> = body.outputs.iter().map(|name| self.first_origins(name)).collect();
         let mut count = made.len();
         let mut found = Vec::new();
-        for (variable, output) in carried.iter().zip(&body.outputs) {
+        for (variable, added) in carried.iter().zip(&outputs) {
             let Slot::List(list) = variable.slot else { continue };
-            let added = first(output);
-            count += added.len();
             // An iteration reads what the one before it has made, and once what was there before
             // the loop.
-            let mut once = first(&variable.initial);
-            for (other, output) in carried.iter().zip(&body.outputs) {
-                let next = first(output);
+            let mut once = self.first_origins(&variable.initial);
+            for (other, next) in carried.iter().zip(&outputs) {
                 count += next.len();
                 if next.iter().all(|memory| made.contains(memory) && !added.contains(memory)) {
-                    once.extend(first(&other.initial));
+                    once.extend(self.first_origins(&other.initial));
                 }
             }
             if added.iter().any(|memory| !made.contains(memory) && !once.contains(memory)) {

@@ -1,8 +1,91 @@
 //! Tensors that share memory, and writes that all of them see.
 
-pub(crate) mod conditional;
-pub(crate) mod graph;
-pub(crate) mod identity_results;
-pub(crate) mod inplace_view;
-pub(crate) mod may_alias;
-pub(crate) mod writes;
+mod conditional;
+mod identity_results;
+mod inplace_view;
+mod may_alias;
+
+pub(crate) use conditional::ConditionalAlias;
+
+use crate::{
+    eval::{Evaluator, Step, overload::Bound},
+    schema::Schema,
+    value::Value,
+};
+use pt2onnx_fx::Name;
+
+impl Evaluator<'_> {
+    /// The memory that a result may share: that of the argument with the same alias.
+    pub(crate) fn alias_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
+        let mut params = bound.iter().zip(&schema.params).filter(|(_, p)| p.alias == Some(alias));
+        match params.next()? {
+            (Some(Value::Tensor(name)), _) => {
+                Some(self.memory.class_of(&self.current(name)).clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The tensor that an operator writes into and returns.
+    pub(crate) fn written_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
+        let mut params = bound.iter().zip(&schema.params);
+        match params.find(|(_, param)| param.alias == Some(alias) && param.written)? {
+            (Some(Value::Tensor(name)), _) => Some(self.write_base_of(name)),
+            _ => None,
+        }
+    }
+
+    /// Forgets the contents of all that shares memory with what an operator writes into.
+    pub(crate) fn written(&mut self, schema: &Schema, bound: &Bound) -> Step<()> {
+        for (value, _) in bound.iter().zip(&schema.params).filter(|(_, param)| param.written) {
+            let names: Vec<Name> = match value {
+                Some(Value::Tensor(name)) => vec![name.clone()],
+                Some(Value::List(list)) => {
+                    let tensors = self.items(*list).iter().filter_map(|item| match item {
+                        Value::Tensor(name) => Some(name.clone()),
+                        _ => None,
+                    });
+                    tensors.collect()
+                }
+                _ => continue,
+            };
+            for name in names {
+                let name = self.current(&name);
+                self.writes_conditional(&name)?;
+                let class = self.memory.class_of(&name).clone();
+                self.forget(&class);
+                self.mark_stale(&class)?;
+                self.memory.written.insert(class.clone());
+                self.state.mod_set.insert(class);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the contents of all that shares this memory. Returns whether any were known.
+    pub(crate) fn forget(&mut self, class: &Name) -> bool {
+        let contents = &mut self.state.facts.contents;
+        let known = self.memory.known_of(class, !contents.is_forked());
+        let count = contents.len();
+        known.iter().for_each(|name| contents.remove(name));
+        contents.len() < count
+    }
+
+    /// The name by which a tensor is read here.
+    pub(crate) fn readable(&mut self, name: &Name) -> Step<Name> {
+        let name = self.current(name);
+        self.check_fresh(&name)?;
+        self.reads_conditional(&name)?;
+        Ok(name)
+    }
+
+    /// The tensor that has taken the place of this one, or this one.
+    pub(crate) fn current(&self, name: &Name) -> Name {
+        self.memory.current(name)
+    }
+
+    /// The tensor that this one is, if it is the result of a write into it.
+    pub(crate) fn write_base_of(&self, name: &Name) -> Name {
+        self.memory.write_base_of(&self.current(name))
+    }
+}

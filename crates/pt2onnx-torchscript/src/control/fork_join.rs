@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, unsupported},
+    eval::{Env, Evaluator, Flow, Step, expected},
     state::{Delta, State, journal::Changes, liveness::reachable},
     types::{Contents, of_data},
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
-use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_fx::{Argument, Name, Node, TensorMeta};
 use pt2onnx_symbolic::{Expr, Func, Range};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -31,8 +31,6 @@ struct Condition {
 /// The result of running both branches.
 enum ForkResult {
     Joined(Flow),
-    /// They write into this memory.
-    Writes(Vec<Name>),
     /// They give these lists different lengths.
     Lists(Vec<(Ref, Option<ElementSpec>)>),
 }
@@ -51,7 +49,8 @@ impl Condition {
 }
 
 impl Evaluator<'_> {
-    /// Runs both branches, again with more of what they write into, until their ends can be joined.
+    /// Runs both branches, again with lists whose length is not known, until their ends can be
+    /// joined.
     pub(crate) fn fork_join(
         &mut self,
         test: &Value,
@@ -64,11 +63,9 @@ impl Evaluator<'_> {
             _ => None,
         };
         let condition = Condition { predicate, known };
-        let mut memory = Vec::new();
         loop {
-            match self.fork_join_once(&condition, bodies, env, &memory)? {
+            match self.fork_join_once(&condition, bodies, env)? {
                 ForkResult::Joined(flow) => return Ok(flow),
-                ForkResult::Writes(more) => memory.extend(more),
                 ForkResult::Lists(lists) => {
                     for (list, element) in lists {
                         self.generalize(list, element)?;
@@ -78,32 +75,21 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Runs both branches. In each, copies stand for the memory that they write into.
     fn fork_join_once(
         &mut self,
         condition: &Condition,
         bodies: [Body<'_>; 2],
         env: &mut Env,
-        memory: &[Name],
     ) -> Step<ForkResult> {
         let new = self.state.facts.symbols.clone().next(false);
-        let mut run = |branch: usize| {
-            let holds = condition.holds(branch);
-            self.run_branch(bodies[branch], env, memory, holds)
-        };
-        let (yes, no) = (run(0), run(1));
-        let mut outside: Vec<Name> =
-            [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
-        outside.sort();
-        outside.dedup();
-        if !outside.is_empty() {
-            return Ok(ForkResult::Writes(outside));
-        }
-        let (yes, no) = match (yes, no) {
+        let mut run = |branch: usize| self.run_branch(bodies[branch], env, condition.holds(branch));
+        let (yes, no) = match (run(0), run(1)) {
             (Ok(yes), Ok(no)) => (yes, no),
             // A branch that raises is an assertion that the other one is taken.
             (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
-                return self.only(only, memory, env).map(ForkResult::Joined);
+                env.apply(only.env);
+                self.state.apply(only.delta);
+                return Ok(ForkResult::Joined(only.flow));
             }
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
         };
@@ -114,7 +100,7 @@ impl Evaluator<'_> {
         }
         let branches = [yes, no];
         self.add_stale(&branches)?;
-        self.join_ends(condition, branches, &changed, memory, env).map(ForkResult::Joined)
+        self.join_ends(condition, branches, &changed, env).map(ForkResult::Joined)
     }
 
     /// Notes the memory that writes in branches did not reach. Memory of the first branch is not
@@ -127,7 +113,7 @@ impl Evaluator<'_> {
         let second = no.delta.stale.iter().filter(|(name, _)| !of_first(name));
         for (name, site) in yes.delta.stale.iter().chain(second) {
             if let Some(site) = site {
-                self.state.stale.insert(name.clone(), site.clone());
+                self.state.copies.stale.insert(name.clone(), site.clone());
             }
         }
         Ok(())
@@ -189,73 +175,20 @@ impl Evaluator<'_> {
     }
 
     /// Runs a branch, in which a condition holds, and undoes it.
-    fn run_branch(
-        &mut self,
-        body: Body<'_>,
-        env: &mut Env,
-        memory: &[Name],
-        holds: Option<Expr>,
-    ) -> Step<Branch> {
+    fn run_branch(&mut self, body: Body<'_>, env: &mut Env, holds: Option<Expr>) -> Step<Branch> {
         let marks = self.state.marks();
         let (snapshot, variables) = (self.state.fork(), env.fork());
         let region = self.state.facts.values.len();
         self.state.region = region;
         self.state.path_condition.extend(holds);
-        let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
-        let flow = owned.and_then(|()| self.deeper(|ev| body(ev, env)));
-        let copies = memory.iter().map(|root| self.current(root)).collect();
+        let flow = self.deeper(|ev| body(ev, env));
         let made = region..self.state.facts.values.len();
         let delta = self.state.rewind(snapshot);
         let env = env.rewind(variables);
-        let is_new = |state: &State, name: &Name| {
-            state.facts.values.get_index_of(name).is_none_or(|at| at >= region)
-        };
-        let outside = delta.mod_set.iter().filter(|root| !is_new(&self.state, root));
-        let outside = outside.cloned().collect();
-        // Substitutions of tensors that the branch has made still hold after it.
-        for (old, new) in &delta.substitution {
-            if let Some(new) = new
-                && is_new(&self.state, old)
-            {
-                self.state.substitution.insert(old.clone(), new.clone());
-            }
-        }
         if let Err(Problem::Raises(_)) = &flow {
             self.state.end_calls(&marks);
         }
-        let flow = flow?;
-        if !delta.shape_mutated.iter().all(|object| is_new(&self.state, object)) {
-            return unsupported("changing the sizes of a tensor in place where data decide");
-        }
-        Ok(Branch { flow, env, delta, copies, outside, made })
-    }
-
-    /// Continues after the branch that runs for certain.
-    fn only(&mut self, branch: Branch, memory: &[Name], env: &mut Env) -> Step<Flow> {
-        let Branch { flow, env: variables, delta, copies, .. } = branch;
-        env.apply(variables);
-        self.state.apply(delta);
-        for (root, copy) in memory.iter().zip(&copies) {
-            self.write_back(root, Value::Tensor(copy.clone()))?;
-        }
-        self.disown(memory, &copies);
-        Ok(flow)
-    }
-
-    /// Where a branch runs for certain, what stood for memory in it is that memory from its end on.
-    fn disown(&mut self, memory: &[Name], copies: &[Name]) {
-        for (memory, copy) in memory.iter().zip(copies) {
-            let copy = self.memory.class_of(copy).clone();
-            let mut names = self.memory.aliases_of(&copy).to_vec();
-            names.push(copy.clone());
-            for name in names {
-                if self.write_base_of(&name) == copy {
-                    self.state.substitution.insert(name, memory.clone());
-                } else {
-                    self.state.stale_views.insert(name, ());
-                }
-            }
-        }
+        Ok(Branch { flow: flow?, env, delta, made })
     }
 
     /// Joins both branches into the results of a `cond` node, and returns what they do with the
@@ -265,16 +198,13 @@ impl Evaluator<'_> {
         condition: &Condition,
         branches: [Branch; 2],
         changed: &BTreeSet<usize>,
-        memory: &[Name],
         env: &mut Env,
     ) -> Step<Flow> {
-        let base = self.join_base();
-        let mut joiner = Joiner::new(base, condition.of_sizes(), &branches, memory);
+        let mut joiner = Joiner::new(self.join_base(), condition.of_sizes(), &branches);
         let flow = joiner.flows()?;
         let variables =
             if matches!(flow, Flow::Next) { joiner.variables(env)? } else { Vec::new() };
         joiner.items(changed)?;
-        let written = joiner.memory()?;
         let (joined, phis) = joiner.finish();
         for (name, value) in variables {
             match value {
@@ -285,9 +215,6 @@ impl Evaluator<'_> {
         let [yes, no] = branches.map(|branch| branch.delta);
         self.apply_joined(joined, [&yes, &no])?;
         self.cond(condition.predicate.clone(), &phis, [yes, no])?;
-        for (root, made) in memory.iter().zip(written) {
-            self.write_back(root, Value::Tensor(made))?;
-        }
         Ok(flow)
     }
 
@@ -311,7 +238,8 @@ impl Evaluator<'_> {
             }
         }
         for delta in deltas {
-            self.state.heap.add_stale(delta.heap.stale.clone());
+            self.state.heap.add_stale(&delta.heap.stale);
+            self.state.mod_set.extend(delta.mod_set.iter().cloned());
         }
         for (copy, of) in joined.copies {
             self.state.heap.may_be(copy, of);
@@ -324,10 +252,8 @@ impl Evaluator<'_> {
                 None => self.state.facts.contents.get(name).cloned(),
             };
             let (a, b) = (after(yes), after(no));
-            match a.filter(|a| b.as_ref() == Some(a)) {
-                Some(contents) => self.state.set_contents(name.clone(), contents),
-                None => self.state.forget_contents(name),
-            }
+            let both = a.filter(|a| b.as_ref() == Some(a));
+            self.state.facts.contents.set(name.clone(), both);
         }
         Ok(())
     }
@@ -337,12 +263,11 @@ impl Evaluator<'_> {
         &mut self,
         predicate: Argument,
         phis: &[Phi],
-        deltas: [Delta; 2],
+        mut deltas: [Delta; 2],
     ) -> Step<()> {
-        if phis.is_empty() {
+        if phis.is_empty() && deltas.iter().all(|delta| delta.mod_set.is_empty()) {
             return Ok(());
         }
-        let mut deltas = deltas;
         let (mut results, mut reads): ([Vec<Name>; 2], _) = (Default::default(), Vec::new());
         for phi in phis {
             for ((operand, delta), results) in
@@ -354,16 +279,16 @@ impl Evaluator<'_> {
                 results.iter().filter_map(|names| names.last()).cloned().collect();
             reads.extend(self.define_phi(phi, &operands)?);
         }
-        let [yes, no] = deltas.map(|delta| delta.nodes);
-        let [first, second] = results;
-        let bodies = [(yes, first), (no, second)].map(|(nodes, outputs)| higher_order::Body {
+        let graph = |name, Delta { nodes, .. }, outputs| higher_order::Body {
+            name,
             inputs: Vec::new(),
             nodes,
             outputs,
-        });
-        let names = ["true_graph", "false_graph"];
+        };
+        let ([yes, no], [first, second]) = (deltas, results);
+        let bodies = [graph("true_graph", yes, first), graph("false_graph", no, second)];
         let outputs = phis.iter().map(|phi| phi.name.clone()).collect();
-        let node = self.higher_order("cond", &[predicate], bodies, &names, outputs)?;
+        let node = self.higher_order("cond", &[predicate], bodies, &[], outputs)?;
         self.push(node)?;
         reads.into_iter().try_for_each(|node| self.push(node))
     }
@@ -372,18 +297,7 @@ impl Evaluator<'_> {
     fn operand_tensor(&mut self, operand: &Operand, delta: &mut Delta) -> Step<Name> {
         match operand {
             Operand::Tensor(name) => Ok(name.clone()),
-            Operand::Number(value) => {
-                let number = value.clone();
-                self.at_end_of(delta, |ev| ev.as_tensor(&number))
-            }
-            Operand::View(name) => self.at_end_of(delta, |ev| {
-                let name = ev.current(name);
-                if ev.state.stale_views.contains_key(&name) {
-                    ev.viewed_again(&name)
-                } else {
-                    Ok(name)
-                }
-            }),
+            Operand::Number(value) => self.at_end_of(delta, |ev| ev.as_tensor(value)),
             Operand::Zeros(meta) => self.at_end_of(delta, |ev| ev.placeholder(meta)),
             Operand::Sequence(item) => {
                 self.at_end_of(delta, |ev| ev.sequence_of(item).map(|(name, _)| name))
@@ -400,19 +314,9 @@ impl Evaluator<'_> {
         delta: &mut Delta,
         run: impl FnOnce(&mut Self) -> Step<T>,
     ) -> Step<T> {
-        let snapshot = self.state.fork();
-        self.state.substitution.apply(std::mem::take(&mut delta.substitution));
-        self.state.stale_views.apply(std::mem::take(&mut delta.stale_views));
+        let first = self.state.nodes.len();
         let result = run(self);
-        let end = self.state.rewind(snapshot);
-        (delta.substitution, delta.stale_views) = (end.substitution, end.stale_views);
-        delta.nodes.extend(end.nodes);
-        self.state.stale.apply(end.stale);
-        for (name, contents) in end.contents {
-            if let Some(contents) = contents {
-                self.state.set_contents(name, contents);
-            }
-        }
+        delta.nodes.extend(self.state.nodes.split_off(first));
         result
     }
 
@@ -422,8 +326,7 @@ impl Evaluator<'_> {
             self.listed(&phi.name, operands)?;
             return Ok(Vec::new());
         };
-        self.state.facts.values.insert(phi.name.clone(), ValueMeta::from(meta.clone()));
-        self.memory.own(&phi.name);
+        self.declare(&phi.name, meta.clone());
         self.copied(&phi.name, operands);
         let mut reads = Vec::with_capacity(phi.numbers.len());
         for symbol in &phi.numbers {
@@ -456,7 +359,7 @@ impl Evaluator<'_> {
         nodes: [Vec<Node>; 2],
     ) -> Step<Value> {
         let branches = nodes.map(Branch::of_nodes);
-        let mut joiner = Joiner::new(self.join_base(), sizes, &branches, &[]);
+        let mut joiner = Joiner::new(self.join_base(), sizes, &branches);
         let value = joiner.values(a, b)?;
         let (joined, phis) = joiner.finish();
         let deltas = branches.map(|branch| branch.delta);

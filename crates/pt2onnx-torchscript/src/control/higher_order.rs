@@ -1,9 +1,6 @@
 //! Bodies of higher-order ops: separate graphs, which get all that they read as operands.
 
-use crate::{
-    alias::graph::last_of,
-    eval::{Evaluator, Step},
-};
+use crate::eval::{Evaluator, Step};
 use indexmap::IndexSet;
 use pt2onnx_fx::{
     ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
@@ -15,6 +12,7 @@ use std::sync::Arc;
 /// A body: its own inputs, its nodes, and the tensors that it returns.
 #[derive(Clone)]
 pub(crate) struct Body {
+    pub(crate) name: &'static str,
     pub(crate) inputs: Vec<Name>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) outputs: Vec<Name>,
@@ -32,52 +30,30 @@ pub(crate) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
 }
 
 impl Evaluator<'_> {
-    /// A call of a higher-order op: bodies between the arguments before them and the operands.
+    /// A call of a higher-order op: the arguments before its bodies, the bodies, those between them
+    /// and the operands, and the results.
     pub(crate) fn higher_order<const N: usize>(
         &mut self,
         op: &str,
         first: &[Argument],
         bodies: [Body; N],
-        names: &[&str; N],
-        results: Vec<Name>,
-    ) -> Step<Node> {
-        self.higher_order_with(op, first, bodies, names, &[], results)
-    }
-
-    /// As [`higher_order`](Self::higher_order), with arguments between the bodies and the operands.
-    pub(crate) fn higher_order_with<const N: usize>(
-        &mut self,
-        op: &str,
-        first: &[Argument],
-        bodies: [Body; N],
-        names: &[&str; N],
         then: &[Argument],
         results: Vec<Name>,
     ) -> Step<Node> {
         let mut captured: IndexSet<Name> = IndexSet::new();
         for body in &bodies {
             let mut made: FxHashSet<Name> = body.inputs.iter().cloned().collect();
-            let reads = body.nodes.iter().flat_map(|node| {
-                node.input_names()
-                    .into_iter()
-                    .map(|n| (n, true))
-                    .chain(node.output_names().into_iter().map(|n| (n, false)))
-                    .collect::<Vec<_>>()
-            });
-            let returns = body.outputs.iter().map(|name| (name.clone(), true));
-            for (name, read) in reads.chain(returns) {
-                if !read {
-                    made.insert(name);
-                } else if !made.contains(&name) {
-                    captured.insert(name);
-                }
+            for node in &body.nodes {
+                captured.extend(node.input_names().into_iter().filter(|name| !made.contains(name)));
+                made.extend(node.output_names());
             }
+            captured.extend(body.outputs.iter().filter(|name| !made.contains(*name)).cloned());
         }
         let captured: Vec<Name> = captured.into_iter().collect();
         let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
         let mut args: Vec<NamedArg> = first.iter().cloned().map(positional).collect();
-        for (body, name) in bodies.into_iter().zip(names) {
-            let name = self.fresh(name);
+        for body in bodies {
+            let name = self.fresh(body.name);
             let graph = Box::new(self.graph(body, &captured));
             args.push(positional(Argument::Graph { name, graph }));
         }
@@ -124,11 +100,6 @@ impl Evaluator<'_> {
             Some(ValueMeta::SymBool { .. }) => Argument::SymBool(SymArg::Name(named)),
             _ => Argument::Tensor(named),
         }
-    }
-
-    /// The tensor that has taken the place of this one, or this one.
-    pub(crate) fn current(&self, name: &Name) -> Name {
-        last_of(name, &self.state.substitution)
     }
 
     /// A new symbol for a size.

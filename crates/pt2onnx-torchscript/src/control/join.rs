@@ -3,9 +3,8 @@
 
 use super::phi::{Base, Branch, Joined, Operand, Phi, plain_meta};
 use crate::{
-    alias::graph::last_of,
     error::{Problem, Step},
-    eval::{Flow, MAX_STEPS, arith::to_float, expected, unsupported},
+    eval::{Flow, MAX_STEPS, arith::to_float, expected, unbound, unsupported},
     schema::Type,
     state::{Env, equality::Equality},
     types::of_data,
@@ -30,8 +29,6 @@ pub(crate) struct Joiner<'j> {
     ends: &'j [Branch; 2],
     /// The condition, if only sizes of inputs decide.
     sizes: Option<Expr>,
-    /// The memory that both branches write into.
-    written: &'j [Name],
     /// How much of the heap is older than the branches.
     old: usize,
     phis: Vec<Phi>,
@@ -46,18 +43,12 @@ pub(crate) struct Joiner<'j> {
 }
 
 impl<'j> Joiner<'j> {
-    pub(crate) fn new(
-        base: Base<'j>,
-        sizes: Option<Expr>,
-        ends: &'j [Branch; 2],
-        written: &'j [Name],
-    ) -> Self {
+    pub(crate) fn new(base: Base<'j>, sizes: Option<Expr>, ends: &'j [Branch; 2]) -> Self {
         let old = ends[0].delta.heap.old;
         Self {
             base,
             ends,
             sizes,
-            written,
             old,
             phis: Vec::new(),
             known: FxHashMap::default(),
@@ -112,17 +103,6 @@ impl<'j> Joiner<'j> {
         Ok(())
     }
 
-    /// The memory that both branches write into, as it is at their ends.
-    pub(crate) fn memory(&mut self) -> Step<Vec<Name>> {
-        let [yes, no] = self.ends;
-        let mut written = Vec::with_capacity(self.written.len());
-        for (a, b) in yes.copies.iter().zip(&no.copies) {
-            let operands = [a, b].map(|name| Operand::Tensor(self.current(name)));
-            written.push(self.tensor(operands)?);
-        }
-        Ok(written)
-    }
-
     fn step(&mut self) -> Step<()> {
         self.joined.steps += 1;
         if self.joined.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
@@ -167,8 +147,7 @@ impl<'j> Joiner<'j> {
             (Value::Quantized(x), Value::Quantized(y))
                 if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
             {
-                let operands = [self.read(0, &x.ints), self.read(1, &y.ints)];
-                let ints = self.tensor(operands)?;
+                let ints = self.tensors([&x.ints, &y.ints])?;
                 Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
             }
             (Value::Int(x), Value::Int(y))
@@ -255,12 +234,7 @@ impl<'j> Joiner<'j> {
                 Item::Object { class: class.clone(), attributes, path: path.clone() }
             }
             (Item::DynList(a), Item::DynList(b)) if a.is_like(b) => {
-                let tensor = if a.tensor == b.tensor {
-                    a.tensor.clone()
-                } else {
-                    let operands = [self.read(0, &a.tensor), self.read(1, &b.tensor)];
-                    self.tensor(operands)?
-                };
+                let tensor = self.tensors([&a.tensor, &b.tensor])?;
                 Item::DynList(DynList { tensor, ..b.clone() })
             }
             (Item::Dict(_), Item::Dict(_)) => return Err(lengths()),
@@ -322,11 +296,9 @@ impl<'j> Joiner<'j> {
         self.step()?;
         let zero = match value {
             Value::Tensor(name) => {
-                if let Some(root) = self.memory_in(branch, name) {
-                    return Ok(Value::Tensor(root));
-                }
-                if !self.makes(branch, name) {
-                    return Ok(value.clone());
+                let base = self.write_base_of(name);
+                if !self.makes(branch, &base) {
+                    return Ok(Value::Tensor(base));
                 }
                 let zeros = Operand::Zeros(self.meta(name)?.clone());
                 let operands = in_order(branch, Operand::Tensor(self.current(name)), zeros);
@@ -405,55 +377,30 @@ impl<'j> Joiner<'j> {
         made.contains(name)
     }
 
-    /// The memory that both branches write into and that a tensor is in a branch.
-    fn memory_in(&self, branch: usize, name: &Name) -> Option<Name> {
-        let memory = self.base.memory;
-        let base = memory.write_base_of(&self.current(name));
-        let mut all = self.written.iter().zip(&self.ends[branch].copies);
-        let found = all.find(|(root, copy)| **root == base || memory.write_base_of(copy) == base);
-        found.map(|(root, _)| root.clone())
+    /// The tensor that this one is, if it is the result of a write into it.
+    fn write_base_of(&self, name: &Name) -> Name {
+        self.base.memory.write_base_of(&self.current(name))
     }
 
+    /// The tensor that is `x` in the first branch, and `y` in the second one. If both are the same
+    /// one, branches may have written into it.
     fn tensors(&mut self, [x, y]: [&Name; 2]) -> Step<Name> {
-        match (self.memory_in(0, x), self.memory_in(1, y)) {
-            (Some(first), Some(second)) if first == second => Ok(first),
-            _ => {
-                let operands = [self.read(0, x), self.read(1, y)];
-                self.tensor(operands)
-            }
+        let base = self.write_base_of(x);
+        if base == self.write_base_of(y) {
+            return Ok(base);
         }
+        self.tensor([x, y].map(|name| Operand::Tensor(self.current(name))))
     }
 
-    /// A tensor as it is read at the end of a branch.
-    fn read(&self, branch: usize, name: &Name) -> Operand {
-        if self.written.is_empty() {
-            return Operand::Tensor(self.current(name));
-        }
-        let delta = &self.ends[branch].delta;
-        let mut name = name;
-        for _ in 0..=delta.substitution.len() + self.base.substitution.len() {
-            let next = match delta.substitution.get(name) {
-                Some(next) => next.as_ref(),
-                None => self.base.substitution.get(name),
-            };
-            let Some(next) = next else { break };
-            name = next;
-        }
-        match delta.stale_views.get(name) {
-            Some(Some(())) => Operand::View(name.clone()),
-            _ => Operand::Tensor(self.current(name)),
-        }
-    }
-
-    /// The tensor that has taken the place of this one before the branches, or this one.
+    /// The tensor that has taken the place of this one, or this one.
     fn current(&self, name: &Name) -> Name {
-        last_of(name, self.base.substitution)
+        self.base.memory.current(name)
     }
 
     fn meta(&self, name: &Name) -> Step<&'j TensorMeta> {
         match self.base.values.get(name) {
             Some(ValueMeta::Tensor(meta)) => Ok(meta),
-            _ => Err(Problem::Unbound(name.to_string())),
+            _ => unbound(name),
         }
     }
 
@@ -525,7 +472,7 @@ impl<'j> Joiner<'j> {
 
     fn operand_meta(&self, operand: &Operand) -> Step<TensorMeta> {
         match operand {
-            Operand::Tensor(name) | Operand::View(name) => self.meta(name).cloned(),
+            Operand::Tensor(name) => self.meta(name).cloned(),
             Operand::Zeros(like) => {
                 let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
                 Ok(plain_meta(like.dtype, like.sizes.iter().map(size).collect()))

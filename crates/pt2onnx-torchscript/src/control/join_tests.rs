@@ -60,7 +60,7 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>
     let (memory, truths, mut names) = (Memory::default(), FxHashMap::default(), Names::default());
     let ends = [branch(a), branch(b)];
     let base = Base::new(&mut state, &memory, &truths, &mut names, false);
-    let mut joiner = Joiner::new(base, None, &ends, &[]);
+    let mut joiner = Joiner::new(base, None, &ends);
     assert!(matches!(joiner.flows()?, Flow::Next));
     let variables = joiner.variables(&env)?;
     joiner.items(&BTreeSet::from([0]))?;

@@ -1,10 +1,11 @@
-//! Loop-carried values, and where they stand in the values of variables.
+//! Loops on data, their loop-carried values, and where these stand in the values of variables.
 
 use crate::{
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Optional, Ref, Tuple, Value},
 };
-use pt2onnx_fx::Name;
+use pt2onnx_fx::{Name, TensorMeta};
+use pt2onnx_symbolic::Expr as Sym;
 use std::sync::Arc;
 
 /// The place of a loop-carried value.
@@ -16,8 +17,6 @@ pub(crate) enum Slot {
     List(Ref),
     /// A part of what an object, list or dict has at a place, as of a variable.
     Member(Ref, Place, Vec<usize>),
-    /// The memory of a tensor that the body writes into.
-    Memory(Name),
 }
 
 impl Slot {
@@ -29,7 +28,7 @@ impl Slot {
     /// Its name in messages and in the model.
     pub(crate) fn name(&self) -> Name {
         match self {
-            Self::Variable(name, _) | Self::Memory(name) => name.clone(),
+            Self::Variable(name, _) => name.clone(),
             Self::Member(_, place, _) => place.name(),
             Self::List(_) => "list".into(),
         }
@@ -53,25 +52,37 @@ impl Place {
     }
 }
 
-/// A slot, its value before the loop as a tensor, and a value of the same kind.
+/// A slot, its value before the loop as a tensor, a value of the same kind, and the type of the
+/// tensor in each iteration.
+#[derive(Clone)]
 pub(crate) struct Carried {
     pub(crate) slot: Slot,
     pub(crate) initial: Name,
     pub(crate) like: Value,
-    /// The variables that are this memory, before and after each iteration.
-    pub(crate) variables: Vec<Name>,
+    pub(crate) meta: TensorMeta,
     /// Whether an iteration begins with a copy of it, into which it writes.
     pub(crate) own: bool,
 }
 
-impl Carried {
-    /// The memory, if it is that.
-    pub(crate) fn memory(&self) -> Option<&Name> {
-        match &self.slot {
-            Slot::Memory(root) => Some(root),
-            _ => None,
-        }
-    }
+/// The condition of a loop.
+pub(crate) enum Test<'e> {
+    /// The condition of `while`.
+    While(&'e Expr),
+    /// `for target in range(start, end)`: the variable that counts, its first value and the end.
+    Range(Name, Value, Value),
+}
+
+/// A loop.
+pub(crate) struct Loop<'e> {
+    pub(crate) test: &'e Test<'e>,
+    pub(crate) body: &'e [Stmt],
+    /// The variables that the body assigns to.
+    pub(crate) names: Vec<Name>,
+    /// Lists and dicts that only this variable refers to.
+    pub(crate) unique_owners: Vec<(Name, Ref)>,
+    pub(crate) carried: Vec<Carried>,
+    /// The symbols of sizes that change from iteration to iteration.
+    pub(crate) changing: Vec<Sym>,
 }
 
 /// Steps of a path into what may be None: whether it is there, and what it is. They are no

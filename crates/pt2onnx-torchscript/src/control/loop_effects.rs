@@ -1,12 +1,11 @@
 //! Loop effects: all that the body of a loop changes becomes loop-carried.
 
 use crate::{
-    control::loop_carried::{Carried, Place, Slot, at_path, leaves},
-    error::Problem,
-    eval::{Env, Evaluator, Step, expected},
+    control::loop_carried::{Carried, Loop, Place, Slot, at_path, leaves},
+    eval::{Env, Evaluator, Step, in_loop},
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
-use pt2onnx_fx::Name;
+use pt2onnx_fx::{Argument, Name};
 use pt2onnx_symbolic::Expr as Sym;
 
 /// Something that the body changes and that is not carried yet.
@@ -16,10 +15,9 @@ pub(crate) enum Change {
     Member(Ref, Place, Value),
     /// A list whose length changes, and what its elements are like.
     List(Ref, Option<ElementSpec>),
-    Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
-    /// Variables that are this memory before an iteration, and something else after it.
+    /// A variable is written into, and is something else after an iteration.
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, Vec<Ref>),
@@ -48,19 +46,13 @@ impl Evaluator<'_> {
     fn carry(&mut self, slot: Slot, like: Value, name: &Name) -> Step<Carried> {
         let initial = match &like {
             Value::Tensor(tensor) => self.readable(tensor)?,
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
-                let number = vec![like.clone()];
-                match self.operator("prim", "NumToTensor", number, Vec::new())? {
-                    Value::Tensor(tensor) => tensor,
-                    other => return expected("a tensor", &other),
-                }
-            }
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => self.as_tensor(&like)?,
             other => {
-                let text = format!("`{name}`, which it changes, is {}", other.kind());
-                return Err(Problem::Loop(text));
+                return in_loop(format!("`{name}`, which it changes, is {}", other.kind()));
             }
         };
-        Ok(Carried { slot, initial, like, variables: Vec::new(), own: false })
+        let meta = self.meta(&initial)?.clone();
+        Ok(Carried { slot, initial, like, meta, own: false })
     }
 
     /// Carries what the body of a loop changes from now on.
@@ -68,16 +60,18 @@ impl Evaluator<'_> {
         &mut self,
         change: Change,
         env: &mut Env,
-        carried: &mut Vec<Carried>,
+        the_loop: &mut Loop<'_>,
     ) -> Step<()> {
-        let more = match change {
-            Change::Owner(..) => return Ok(()),
+        let carried = &mut the_loop.carried;
+        match change {
+            Change::Owner(name, of) => {
+                return self.make_unique_owner(name, &of, env, &mut the_loop.unique_owners);
+            }
             Change::Widen(name, value) => {
                 let initial_value = self.initial_value(env.get(&name), &value)?;
                 carried.retain(|c| !matches!(&c.slot, Slot::Variable(of, _) if *of == name));
                 self.carry_variable(&name, &initial_value, carried)?;
                 env.insert(name, initial_value);
-                return Ok(());
             }
             Change::Member(of, place, after) => {
                 let initial_value = self.initial_member(of, &place, &after)?;
@@ -87,29 +81,19 @@ impl Evaluator<'_> {
                     let slot = Slot::Member(of, place.clone(), path);
                     carried.push(self.carry(slot, like, &place.name())?);
                 }
-                return Ok(());
             }
             Change::List(list, sample) => {
                 carried.retain(|c| !c.slot.is_member(list, None));
                 let initial = self.list_as_tensor(list, sample)?;
-                self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
+                let initial = Value::Tensor(initial);
+                carried.push(self.carry(Slot::List(list), initial, &"a list".into())?);
             }
-            Change::Own(root) => return self.carry_copies(&root, env, carried),
-            Change::Memory(root) => self.carry_memory(root, None, carried)?,
+            Change::Own(name) => self.carry_copy(name, env, carried)?,
             Change::InPlace(name) => {
-                let slot = Slot::Variable(name.clone(), Vec::new());
-                let Some(at) = carried.iter().position(|variable| variable.slot == slot) else {
-                    return Ok(());
-                };
-                let initial = carried.remove(at).initial;
-                let root = self.write_base_of(&initial);
-                if self.memory.is_view(&root) {
-                    return Err(written_view());
-                }
-                self.carry_memory(root, Some(name), carried)?
+                let slot = Slot::Variable(name, Vec::new());
+                carried.retain(|variable| variable.slot != slot);
             }
-        };
-        carried.push(more);
+        }
         Ok(())
     }
 
@@ -119,79 +103,41 @@ impl Evaluator<'_> {
             return self.generalize(list, sample);
         };
         if parts.sequence.is_some() {
-            return Err(Problem::Loop("it changes a list of tensors of several sizes".to_owned()));
+            return in_loop("it changes a list of tensors of several sizes");
         }
         if parts.lengths.is_none() && (parts.size.is_some() || parts.dim != 0) {
-            return Err(Problem::Loop("it changes a list that a split gives".to_owned()));
+            return in_loop("it changes a list that a split gives");
         }
         Ok(parts.tensor)
     }
 
-    /// Variables that are this memory begin each iteration with a copy of their tensor: writes
-    /// reach nothing else. The memory must be of the scope in which the loop is, so that all that
-    /// reads it by another name is known to be outdated.
-    fn carry_copies(&mut self, root: &Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
-        let slot = Slot::Memory(root.clone());
-        let at = carried.iter().position(|other| other.slot == slot);
-        let Some(at) = at.filter(|_| self.is_made_here(root)) else {
-            let text = "it writes into a tensor that it also replaces";
-            return Err(Problem::Loop(text.to_owned()));
+    /// A variable begins each iteration with a copy of its tensor: writes reach nothing else. The
+    /// tensor must be of the scope in which the loop is, so that all that reads it by another name
+    /// is known to be outdated.
+    fn carry_copy(&mut self, name: Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
+        let slot = Slot::Variable(name.clone(), Vec::new());
+        let known = carried.iter().position(|variable| variable.slot == slot);
+        let mut variable = match (known, env.get(&name)) {
+            (Some(at), _) => carried.remove(at),
+            (None, Some(like)) => self.carry(slot, like.clone(), &name)?,
+            (None, None) => return Ok(()),
         };
-        for name in carried.remove(at).variables {
-            let Some(like) = env.get(&name).cloned() else { continue };
-            let copy = self.carry(Slot::Variable(name.clone(), Vec::new()), like, &name)?;
-            carried.push(Carried { own: true, ..copy });
+        let root = self.write_base_of(&variable.initial);
+        if self.memory.is_view(&root) {
+            return written_view();
         }
+        let is_input = |input: &Argument| input.name() == Some(&root);
+        if !self.state.is_of_region(&root) || self.interface.inputs.iter().any(is_input) {
+            return in_loop("it writes into a tensor that it also replaces");
+        }
+        variable.own = true;
+        carried.push(variable);
         Ok(())
-    }
-
-    /// Whether a node of the branch or body that runs has made a tensor.
-    fn is_made_here(&self, name: &Name) -> bool {
-        let is_input = || self.interface.inputs.iter().any(|input| input.name() == Some(name));
-        self.state.is_of_region(name) && !is_input()
-    }
-
-    /// The memory whose variables are something else after an iteration.
-    pub(crate) fn replaced_memory(&self, carried: &[Carried], within: &Env) -> Vec<Change> {
-        let mut found = Vec::new();
-        for memory in carried {
-            let Slot::Memory(root) = &memory.slot else { continue };
-            let copy = self.write_base_of(&self.current(root));
-            let is_copy = |name: &Name| match within.get(name) {
-                Some(Value::Tensor(tensor)) => self.write_base_of(&self.current(tensor)) == copy,
-                _ => false,
-            };
-            found
-                .extend((!memory.variables.iter().all(is_copy)).then(|| Change::Own(root.clone())));
-        }
-        found
-    }
-
-    /// Memory that is carried, with one more variable that is it.
-    fn carry_memory(
-        &mut self,
-        root: Name,
-        variable: Option<Name>,
-        carried: &mut Vec<Carried>,
-    ) -> Step<Carried> {
-        let slot = Slot::Memory(root.clone());
-        let known = carried.iter().position(|other| other.slot == slot);
-        let mut memory = match known {
-            Some(at) => carried.remove(at),
-            None => self.carry(slot, Value::Tensor(root.clone()), &root)?,
-        };
-        memory.variables.extend(variable);
-        Ok(memory)
     }
 
     /// The changes of the body that are not carried. `first` is the first symbol that it may have
     /// made.
-    pub(crate) fn changes(
-        &self,
-        carried: &[Carried],
-        inputs: &[Name],
-        first: &Sym,
-    ) -> Step<Vec<Change>> {
+    pub(crate) fn changes(&self, carried: &[Carried], first: &Sym) -> Step<Vec<Change>> {
         let mut found = Vec::new();
         for (at, before) in self.state.heap.changed() {
             let item = Ref(at);
@@ -200,7 +146,6 @@ impl Evaluator<'_> {
                 self.item_changes(item, before, carried, first, &mut found)?;
             }
         }
-        self.memory_changes(carried, inputs, &mut found)?;
         Ok(found)
     }
 
@@ -230,8 +175,7 @@ impl Evaluator<'_> {
             (Item::List { items, .. }, Some(Item::List { .. } | Item::DynList(_))) => {
                 let sample = match self.element_spec(of).map(|sample| sample.jagged_from(first)) {
                     Some(None) => {
-                        let text = "it adds tensors to a list that differ in several sizes";
-                        return Err(Problem::Loop(text.to_owned()));
+                        return in_loop("it adds tensors to a list that differ in several sizes");
                     }
                     sample => sample.flatten(),
                 };
@@ -252,42 +196,43 @@ impl Evaluator<'_> {
                 let values = a.iter().map(|(name, before)| (before, after(name)));
                 self.member_changes(of, places.zip(values), carried, found)
             }
-            _ => {
-                let text = "it adds keys to a dict or attributes to an object";
-                Err(Problem::Loop(text.to_owned()))
-            }
+            _ => in_loop("it adds keys to a dict or attributes to an object"),
         }
     }
 
-    /// Notes the memory that the body writes into: that of tensors from before the loop, and that
-    /// of carried variables.
-    fn memory_changes(
+    /// The changes of the memory of variables. `inputs` are what is carried at the beginning of the
+    /// iteration, `env` and `within` the variables before and after it.
+    pub(crate) fn memory_changes(
         &self,
-        carried: &[Carried],
+        the_loop: &Loop<'_>,
         inputs: &[Name],
-        found: &mut Vec<Change>,
-    ) -> Step<()> {
-        if self.state.shape_mutated.iter().any(|object| !self.state.is_of_region(object)) {
-            let text = "it changes the sizes of a tensor in place";
-            return Err(Problem::Loop(text.to_owned()));
+        [env, within]: [&Env; 2],
+    ) -> Step<Vec<Change>> {
+        let Loop { names, carried, .. } = the_loop;
+        let mut found = Vec::new();
+        let base = |env: &Env, name: &Name| match env.get(name) {
+            Some(Value::Tensor(tensor)) => Some(self.write_base_of(tensor)),
+            _ => None,
+        };
+        for name in names {
+            let is_this = |c: &Carried| matches!(&c.slot, Slot::Variable(of, _) if of == name);
+            let before = base(env, name).filter(|_| !carried.iter().any(is_this));
+            if before.is_some() && before != base(within, name) {
+                found.push(Change::Own(name.clone()));
+            }
         }
-        let outside = self.state.mod_set.iter().filter(|root| !self.state.is_of_region(root));
-        let mut outside: Vec<Name> =
-            outside.filter(|root| !inputs.contains(root)).cloned().collect();
-        outside.sort();
-        found.extend(outside.into_iter().map(Change::Memory));
         for (variable, input) in carried.iter().zip(inputs) {
-            if !self.state.mod_set.contains(input) {
-                continue;
-            }
             match &variable.slot {
+                _ if !self.state.mod_set.contains(input) => {}
                 Slot::Variable(name, path) if path.is_empty() => {
-                    found.push(Change::InPlace(name.clone()));
+                    let stays = base(within, name).as_ref() == Some(input);
+                    let change = if stays { Change::InPlace } else { Change::Own };
+                    found.push(change(name.clone()));
                 }
-                _ => return Err(written_view()),
+                _ => return written_view(),
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Notes which attributes or elements of an item differ before and after an iteration.
@@ -331,6 +276,6 @@ impl Evaluator<'_> {
     }
 }
 
-fn written_view() -> Problem {
-    Problem::Loop("it writes into a part of a tensor that it also replaces".to_owned())
+fn written_view<T>() -> Step<T> {
+    in_loop("it writes into a part of a tensor that it also replaces")
 }

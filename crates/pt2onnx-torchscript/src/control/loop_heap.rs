@@ -2,16 +2,13 @@
 //! within tuples: what is new moves into those that were there before, which the loop then carries.
 
 use crate::{
-    control::loop_effects::Change,
+    control::{loop_carried::Loop, loop_effects::Change},
     eval::{Env, Evaluator, Step},
     value::{Item, Ref, Tuple, Value},
 };
 use pt2onnx_fx::Name;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
-
-/// The lists and dicts that only a variable refers to.
-pub(crate) type UniqueOwners = Vec<(Name, Ref)>;
 
 /// How deeply lists, dicts and tuples may nest.
 const MAX_NESTING: usize = 20;
@@ -29,7 +26,7 @@ impl Evaluator<'_> {
         name: Name,
         of: &[Ref],
         env: &mut Env,
-        unique_owners: &mut UniqueOwners,
+        unique_owners: &mut Vec<(Name, Ref)>,
     ) -> Step<()> {
         let Some(value) = env.get(&name).cloned() else { return Ok(()) };
         let mut made = Vec::new();
@@ -76,16 +73,15 @@ impl Evaluator<'_> {
     }
 
     /// Moves what is new in variables after an iteration into what they referred to before it, when
-    /// there were `count` items. `names`: those that the body assigns to. Returns what needs to be
-    /// the variable's own first.
+    /// there were `count` items. Returns what needs to be the variable's own first.
     pub(crate) fn move_items(
         &mut self,
-        (names, unique_owners): (&[Name], &UniqueOwners),
+        Loop { names, unique_owners, .. }: &Loop<'_>,
         (before, after): (&Env, &mut Env),
         count: usize,
     ) -> Step<Vec<Change>> {
         let (mut others, mut moves) = (Vec::new(), Vec::new());
-        let mut variables: Vec<&Name> = before.iter().map(|(name, _)| name).collect();
+        let mut variables: Vec<&Name> = before.keys().collect();
         variables.sort();
         for name in variables {
             let (Some(old), Some(new)) = (before.get(name), after.get(name)) else { continue };
@@ -213,7 +209,7 @@ impl Evaluator<'_> {
             return Ok(true);
         }
         let variables = names.iter().filter(|name| *name != of).filter_map(|name| env.get(name));
-        variables.for_each(|value| references(value, &mut open));
+        variables.for_each(|value| value.references(&mut open));
         open.extend(
             (0..count).map(Ref).filter(|item| !own.contains(item) && !moved.contains(item)),
         );
@@ -228,13 +224,8 @@ impl Evaluator<'_> {
                 continue;
             }
             let known = open.len();
-            match self.state.heap.get(at.0) {
-                Some(Item::Object { attributes, .. }) => {
-                    attributes.values().for_each(|value| references(value, &mut open));
-                }
-                Some(Item::DynList(parts)) => open.extend(parts.lengths),
-                Some(item) => values_of(item).for_each(|value| references(value, &mut open)),
-                None => {}
+            if let Some(item) = self.state.heap.get(at.0) {
+                item.references(&mut open);
             }
             steps += 1 + open.len() - known;
         }
@@ -282,16 +273,6 @@ fn contained(value: &Value, found: &mut Vec<Ref>) {
     match value {
         Value::List(item) | Value::Dict(item) => found.push(*item),
         Value::Tuple(tuple) => tuple.items.iter().for_each(|item| contained(item, found)),
-        _ => {}
-    }
-}
-
-/// Adds the items that a value refers to directly.
-fn references(value: &Value, found: &mut Vec<Ref>) {
-    match value {
-        Value::List(item) | Value::Dict(item) | Value::Object(item) => found.push(*item),
-        Value::Tuple(tuple) => tuple.items.iter().for_each(|item| references(item, found)),
-        Value::Optional(maybe) => references(&maybe.value, found),
         _ => {}
     }
 }

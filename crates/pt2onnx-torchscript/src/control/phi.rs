@@ -2,12 +2,7 @@
 
 use crate::{
     eval::{Flow, context::Names},
-    state::{
-        Delta, JoinPolicy, State,
-        heap::Heap,
-        journal::{Changes, Journal},
-        memory::Memory,
-    },
+    state::{Delta, JoinPolicy, State, heap::Heap, journal::Changes, memory::Memory},
     types::Symbols,
     value::{Item, Ref, Value},
 };
@@ -23,10 +18,6 @@ pub(crate) struct Branch {
     /// The variables that it assigned.
     pub(crate) env: Changes<Name, Value>,
     pub(crate) delta: Delta,
-    /// The stand-ins for the memory that both branches write into.
-    pub(crate) copies: Vec<Name>,
-    /// Other memory from outside that it writes into.
-    pub(crate) outside: Vec<Name>,
     /// The positions of the values that were made in it.
     pub(crate) made: Range<usize>,
 }
@@ -38,8 +29,6 @@ impl Branch {
             flow: Flow::Next,
             env: Changes::default(),
             delta: Delta { nodes, ..Delta::default() },
-            copies: Vec::new(),
-            outside: Vec::new(),
             made: 0..0,
         }
     }
@@ -61,8 +50,6 @@ pub(crate) struct Phi {
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Tensor(Name),
-    /// A view of memory that the branch writes into, which is made again at its end.
-    View(Name),
     Number(Value),
     /// A tensor that nobody reads: of this element type and as many dimensions.
     Zeros(TensorMeta),
@@ -75,7 +62,7 @@ pub(crate) enum Operand {
 impl Operand {
     pub(crate) fn name(&self) -> Option<&Name> {
         match self {
-            Self::Tensor(name) | Self::View(name) => Some(name),
+            Self::Tensor(name) => Some(name),
             _ => None,
         }
     }
@@ -100,7 +87,6 @@ pub(crate) struct Base<'j> {
     pub(crate) heap: &'j Heap,
     pub(crate) values: &'j Values,
     pub(crate) constraints: &'j Constraints,
-    pub(crate) substitution: &'j Journal<Name, Name>,
     pub(crate) memory: &'j Memory,
     /// The tensors that truth values were read from.
     pub(crate) truths: &'j FxHashMap<Expr, Name>,
@@ -118,12 +104,11 @@ impl<'j> Base<'j> {
         names: &'j mut Names,
         allow_sequences: bool,
     ) -> Self {
-        let State { heap, facts, substitution, join, .. } = state;
+        let State { heap, facts, join, .. } = state;
         Self {
             heap,
             values: &facts.values,
             constraints: &facts.constraints,
-            substitution,
             memory,
             truths,
             symbols: &mut facts.symbols,

@@ -4,46 +4,26 @@
 use crate::{
     control::{
         higher_order::Body,
-        loop_carried::{Carried, Slot, assigned, at_path, with_path},
+        loop_carried::{Carried, Loop, Slot, Test, assigned, at_path, with_path},
         loop_effects::Change,
-        loop_heap::UniqueOwners,
     },
-    error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected},
-    state::journal::Changes,
-    syntax::{Expr, Stmt},
+    eval::{Env, Evaluator, Flow, Step, in_loop},
+    schema::Type,
+    state::Delta,
+    syntax::Stmt,
     types::Symbols,
     value::{Item, Value},
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta, ValueMeta, strides};
 use pt2onnx_symbolic::{Expr as Sym, Func};
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
 
 /// How often a body is tried with more general types of what it carries.
 const MAX_ITERATIONS: usize = 8;
 
-/// The condition of a loop.
-pub(crate) enum Test<'e> {
-    /// The condition of `while`.
-    While(&'e Expr),
-    /// `for target in range(start, end)`: the variable that counts, its first value and the end.
-    Range(Name, Value, Value),
-}
-
-/// A loop, the variables that its body assigns to, and those with a separate list or dict for it.
-struct Loop<'e> {
-    test: &'e Test<'e>,
-    body: &'e [Stmt],
-    names: Vec<Name>,
-    unique_owners: UniqueOwners,
-}
-
 /// The result of one run of a loop's body.
 enum Iteration {
-    /// The bodies, what is carried as it is at the end of an iteration, and memory that writes do
-    /// not reach.
-    Done([Body; 2], Vec<Name>, Changes<Name, Arc<str>>),
+    Done([Body; 2]),
     /// The body changes more than was thought.
     Changes(Vec<Change>),
 }
@@ -71,62 +51,44 @@ impl Evaluator<'_> {
             let Some(like) = env.get(name).cloned() else { continue };
             self.carry_variable(name, &like, &mut carried)?;
         }
-        let mut metas = self.initial_metas(&carried)?;
-        let mut the_loop = Loop { test, body, names, unique_owners: UniqueOwners::new() };
-        // The symbols of sizes that change from iteration to iteration.
-        let mut changing = Vec::new();
+        let (unique_owners, changing) = (Vec::new(), Vec::new());
+        let mut the_loop = Loop { test, body, names, unique_owners, carried, changing };
         for _ in 0..MAX_ITERATIONS {
-            match self.iterate(&the_loop, env, &carried, &metas)? {
+            let (iteration, delta) = self.iterate(&the_loop, env)?;
+            match iteration {
                 Iteration::Changes(changes) => {
                     for change in changes {
-                        match change {
-                            Change::Owner(name, of) => {
-                                self.make_unique_owner(
-                                    name,
-                                    &of,
-                                    env,
-                                    &mut the_loop.unique_owners,
-                                )?;
-                            }
-                            change => self.carry_change(change, env, &mut carried)?,
-                        }
+                        self.carry_change(change, env, &mut the_loop)?;
                     }
-                    metas = self.initial_metas(&carried)?;
+                    for variable in &mut the_loop.carried {
+                        variable.meta = self.meta(&variable.initial)?.clone();
+                    }
                 }
-                Iteration::Done(bodies, made, stale) => {
-                    if !self.widen(&mut metas, &made, &mut changing)? {
-                        self.state.stale.apply(stale);
-                        return self.finish_loop(bodies, &carried, (metas, &changing), env);
+                Iteration::Done(bodies) => {
+                    if !self.widen(&mut the_loop, &bodies[1].outputs)? {
+                        return self.finish_loop(bodies, &the_loop, delta, env);
                     }
                 }
             }
         }
-        Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
-    }
-
-    /// The types of what is carried, before the loop.
-    fn initial_metas(&self, carried: &[Carried]) -> Step<Vec<TensorMeta>> {
-        carried.iter().map(|variable| self.meta(&variable.initial).cloned()).collect()
+        in_loop("the sizes of its tensors cannot be told")
     }
 
     /// Gives each size that an iteration changes a symbol, and forgets strides that it changes.
     /// Returns whether any type changed.
-    fn widen(
-        &mut self,
-        metas: &mut [TensorMeta],
-        made: &[Name],
-        changing: &mut Vec<Sym>,
-    ) -> Step<bool> {
+    fn widen(&mut self, the_loop: &mut Loop<'_>, made: &[Name]) -> Step<bool> {
+        let Loop { carried, changing, .. } = the_loop;
         let mut changed = false;
-        for (meta, name) in metas.iter_mut().zip(made) {
+        for (Carried { meta, .. }, name) in carried.iter_mut().zip(made) {
             let next = self.meta(name)?.clone();
             let plain = [&*meta, &next].map(|meta| self.is_contiguous(meta)) == [Some(true); 2];
             if next.dtype != meta.dtype || next.sizes.len() != meta.sizes.len() {
-                let text = "a tensor that it changes gets another type or number of dimensions";
-                return Err(Problem::Loop(text.to_owned()));
+                return in_loop(
+                    "a tensor that it changes gets another type or number of dimensions",
+                );
             }
             for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
-                let same = self.state.facts.constraints.prove_eq(size, other) == Some(true);
+                let same = self.constraints().prove_eq(size, other) == Some(true);
                 if !same && !changing.contains(size) {
                     *size = self.size_symbol();
                     changing.push(size.clone());
@@ -139,57 +101,49 @@ impl Evaluator<'_> {
         Ok(changed)
     }
 
-    /// Runs test and body once, over variables of these types. All but what the graph has is as
-    /// before then.
-    fn iterate(
-        &mut self,
-        the_loop: &Loop<'_>,
-        env: &Env,
-        carried: &[Carried],
-        metas: &[TensorMeta],
-    ) -> Step<Iteration> {
+    /// Runs test and body once, and undoes all but what is in the graph.
+    fn iterate(&mut self, the_loop: &Loop<'_>, env: &Env) -> Step<(Iteration, Delta)> {
         let snapshot = self.state.fork();
         let fresh = self.state.facts.symbols.clone();
-        let result = self.iteration(the_loop, env, carried, metas, fresh);
+        let result = self.iteration(the_loop, env, fresh);
         let delta = self.state.rewind(snapshot);
-        match result {
-            Ok(Iteration::Done(bodies, made, _)) => Ok(Iteration::Done(bodies, made, delta.stale)),
-            other => other,
+        // The next iteration begins with what this one has written.
+        let mut read_contents = false;
+        for memory in &delta.mod_set {
+            read_contents |= self.forget(memory);
         }
+        let iteration = match result? {
+            Iteration::Done(_) if read_contents => Iteration::Changes(Vec::new()),
+            iteration => iteration,
+        };
+        Ok((iteration, delta))
     }
 
-    fn iteration(
-        &mut self,
-        the_loop: &Loop<'_>,
-        env: &Env,
-        carried: &[Carried],
-        metas: &[TensorMeta],
-        mut fresh: Symbols,
-    ) -> Step<Iteration> {
-        let (nodes, count) = (self.state.nodes.len(), self.state.heap.len());
-        let (inputs, within) = self.enter(env, carried, metas)?;
-        let Loop { test, body, names, unique_owners } = the_loop;
-        let verdict = self.verdict(test, &within, carried, &inputs)?;
-        let test_body =
-            Body { inputs, nodes: self.state.nodes.split_off(nodes), outputs: vec![verdict] };
+    fn iteration(&mut self, the_loop: &Loop<'_>, env: &Env, mut fresh: Symbols) -> Step<Iteration> {
+        let Loop { test, body, names, carried, .. } = the_loop;
+        let (first, count) = (self.state.nodes.len(), self.state.heap.len());
+        let (inputs, within) = self.enter(env, carried)?;
+        let outputs = vec![self.verdict(test, &within, carried, &inputs)?];
+        let nodes = self.state.nodes.split_off(first);
+        let test_body = Body { name: "cond_graph", inputs, nodes, outputs };
 
         self.state.mod_set.clear();
-        let (inputs, mut within) = self.enter(env, carried, metas)?;
+        let (inputs, mut within) = self.enter(env, carried)?;
         if let Flow::Return(_) = self.deeper(|ev| ev.block(body, &mut within))? {
-            return Err(Problem::Loop("it returns".to_owned()));
+            return in_loop("it returns");
         }
-        let others = self.move_items((names, unique_owners), (env, &mut within), count)?;
+        let others = self.move_items(the_loop, (env, &mut within), count)?;
         if !others.is_empty() {
             return Ok(Iteration::Changes(others));
         }
-        let mut changes = self.changes(carried, &inputs, &fresh.next(false))?;
+        let mut changes = self.changes(carried, &fresh.next(false))?;
+        changes.extend(self.memory_changes(the_loop, &inputs, [env, &within])?);
         for name in names {
             if let (Some(before), Some(after)) = (env.get(name), within.get(name)) {
                 let form = self.form(name, before, after)?;
                 changes.extend(form.then(|| Change::Widen(name.clone(), after.clone())));
             }
         }
-        changes.extend(self.replaced_memory(carried, &within));
         if !changes.is_empty() {
             return Ok(Iteration::Changes(changes));
         }
@@ -200,128 +154,91 @@ impl Evaluator<'_> {
         }
         let mut outputs = Vec::with_capacity(carried.len());
         for (variable, input) in carried.iter().zip(&inputs) {
-            outputs.push(self.leave(variable, &within, input)?);
+            let output = self.leave(variable, &within, input)?;
+            let class = self.memory.class_of(&output);
+            let is_written = self.state.mod_set.contains(class) && !self.state.is_of_region(class);
+            outputs.push(if is_written { self.copy_of(&output)? } else { output });
         }
-        let nodes = self.state.nodes.split_off(nodes);
-        let body = Body { inputs, nodes, outputs: outputs.clone() };
-        self.kept_memory(carried, &body)?;
-        self.kept_copies(carried, &body)?;
+        let nodes = self.state.nodes.split_off(first);
+        let body = Body { name: "body_graph", inputs, nodes, outputs };
+        self.check_kept(carried, &body)?;
         self.stale_copies([&test_body, &body])?;
-        Ok(Iteration::Done([test_body, body], outputs, Changes::default()))
+        Ok(Iteration::Done([test_body, body]))
     }
 
     /// The value of a carried slot at the end of an iteration, as a tensor. `input` is its value at
     /// the beginning.
     fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
-        let (value, name) = match &carried.slot {
+        let value = match &carried.slot {
             Slot::Variable(name, path) => {
-                let value = within.get(name).and_then(|value| at_path(value, path));
-                match value {
+                match within.get(name).and_then(|value| at_path(value, path)) {
                     // Nobody reads it.
                     None | Some(Value::Undef(_)) => return Ok(input.clone()),
-                    value => (value, name.clone()),
+                    value => value,
                 }
             }
             Slot::Member(of, place, path) => {
-                let value = self.value_at(*of, place);
-                (value.and_then(|value| at_path(&value, path)), place.name())
+                self.value_at(*of, place).and_then(|value| at_path(&value, path))
             }
-            Slot::List(list) => {
-                let parts = self.dyn_list(*list);
-                (parts.map(|parts| Value::Tensor(parts.tensor)), "a list".into())
-            }
-            Slot::Memory(root) => (Some(Value::Tensor(root.clone())), root.clone()),
+            Slot::List(list) => self.dyn_list(*list).map(|parts| Value::Tensor(parts.tensor)),
         };
-        let value = value.unwrap_or(Value::None);
-        match (&value, &carried.like) {
-            (Value::Tensor(name), Value::Tensor(_)) => self.readable(name),
-            (Value::Int(_), Value::Int(_))
-            | (Value::Float(_), Value::Float(_))
-            | (Value::Bool(_), Value::Bool(_)) => self.as_tensor(&value),
-            _ => Err(Problem::Loop(format!("`{name}` gets a value of another type"))),
+        match (value.unwrap_or(Value::None), &carried.like) {
+            (Value::Tensor(name), Value::Tensor(_)) => self.readable(&name),
+            (value, like) if value.number().is_some() && value.kind() == like.kind() => {
+                self.as_tensor(&value)
+            }
+            _ => in_loop(format!("`{}` gets a value of another type", carried.slot.name())),
         }
     }
 
     /// The inputs of a body, and the variables that are seen in it.
-    fn enter(
-        &mut self,
-        env: &Env,
-        carried: &[Carried],
-        metas: &[TensorMeta],
-    ) -> Step<(Vec<Name>, Env)> {
+    fn enter(&mut self, env: &Env, carried: &[Carried]) -> Step<(Vec<Name>, Env)> {
         let mut within = env.clone();
         let mut inputs = Vec::with_capacity(carried.len());
-        for (variable, meta) in carried.iter().zip(metas) {
+        for variable in carried {
             let name = self.fresh(&variable.slot.name());
-            self.state.facts.values.insert(name.clone(), ValueMeta::from(meta.clone()));
-            self.memory.own(&name);
-            if variable.memory().is_none() {
-                self.copied(&name, std::slice::from_ref(&variable.initial));
-            }
+            self.declare(&name, variable.meta.clone());
+            self.copied(&name, std::slice::from_ref(&variable.initial));
             inputs.push(name);
         }
         self.state.region = self.state.facts.values.len();
-        for (variable, name) in carried.iter().zip(inputs.iter().cloned()) {
-            let tensor = if variable.own { self.copy_of(&name)? } else { Value::Tensor(name) };
-            if let Slot::Memory(root) = &variable.slot {
-                self.own(root, tensor)?;
-                continue;
-            }
+        for (variable, name) in carried.iter().zip(&inputs) {
+            let tensor = if variable.own { self.copy_of(name)? } else { name.clone() };
             self.fill(variable, tensor, &mut within)?;
         }
         Ok((inputs, within))
     }
 
+    /// Notes the type of a tensor, which has memory for itself.
+    pub(super) fn declare(&mut self, name: &Name, meta: TensorMeta) {
+        self.state.facts.values.insert(name.clone(), ValueMeta::from(meta));
+        self.memory.own(name);
+    }
+
     /// Gives a slot the value in a tensor.
-    fn fill(&mut self, variable: &Carried, tensor: Value, env: &mut Env) -> Step<()> {
+    fn fill(&mut self, variable: &Carried, tensor: Name, env: &mut Env) -> Step<()> {
         let value = match &variable.like {
-            Value::Tensor(_) => tensor,
-            _ => self.scalar_of(&tensor, &crate::schema::Type::Number)?,
+            Value::Tensor(_) => Value::Tensor(tensor.clone()),
+            _ => self.scalar_of(&Value::Tensor(tensor.clone()), &Type::Number)?,
         };
-        match (&variable.slot, value) {
-            (Slot::Variable(name, path), value) => {
+        match &variable.slot {
+            Slot::Variable(name, path) => {
                 let whole = env.get(name).map(|whole| with_path(whole, path, value));
                 env.extend(whole.map(|whole| (name.clone(), whole)));
             }
-            (Slot::List(list), Value::Tensor(name)) => {
+            Slot::List(list) => {
                 self.state.heap.changes(*list);
                 if let Some(Item::DynList(parts)) = self.state.heap.get_mut(list.0) {
-                    parts.tensor = name;
+                    parts.tensor = tensor;
                 }
             }
-            (Slot::Member(of, place, path), value) => {
+            Slot::Member(of, place, path) => {
                 let whole = self.value_at(*of, place);
                 let whole = whole.map(|whole| with_path(&whole, path, value));
                 self.set_value_at(*of, place, whole.unwrap_or(Value::None));
             }
-            (Slot::Memory(root), value) => {
-                self.write_back(root, value)?;
-            }
-            (Slot::List(_), other) => return expected("a tensor", &other),
         }
         Ok(())
-    }
-
-    /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into
-    /// it. Other tensors of that memory are not seen there.
-    pub(crate) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
-        self.forget(root);
-        let names = self.memory.aliases_of(root).to_vec();
-        self.steps(names.len())?;
-        let (same, views): (Vec<Name>, Vec<Name>) =
-            names.into_iter().partition(|name| self.write_base_of(name) == *root);
-        self.state.stale_views.extend(views.into_iter().map(|view| (view, ())));
-        match self.operator("aten", "clone", vec![tensor], Vec::new())? {
-            Value::Tensor(copy) => {
-                self.bind_alias(&copy, root.clone());
-                for name in same {
-                    self.state.substitution.insert(name, copy.clone());
-                }
-                self.state.substitution.insert(root.clone(), copy);
-                Ok(())
-            }
-            other => expected("a tensor", &other),
-        }
     }
 
     fn verdict(
@@ -340,27 +257,34 @@ impl Evaluator<'_> {
                     (Some(Value::Int(i)), Value::Int(end), Some(_)) => {
                         Value::Bool(Sym::call(Func::Lt, vec![i.clone(), end.clone()]))
                     }
-                    _ => return Err(Problem::Loop("its range is not known".to_owned())),
+                    _ => return in_loop("its range is not known"),
                 }
             }
         };
         match self.predicate(&condition)? {
             Argument::Tensor(name) => Ok(name),
-            _ => Err(Problem::Loop("its condition is not a tensor".to_owned())),
+            _ => in_loop("its condition is not a tensor"),
         }
     }
 
     fn finish_loop(
         &mut self,
         bodies: [Body; 2],
-        carried: &[Carried],
-        (metas, changing): (Vec<TensorMeta>, &[Sym]),
+        the_loop: &Loop<'_>,
+        delta: Delta,
         env: &mut Env,
     ) -> Step<Flow> {
-        let initial = carried.iter().map(|variable| variable.initial.clone()).collect();
-        let body = bodies[1].clone();
+        let Loop { carried, changing, .. } = the_loop;
+        let mut initial = Vec::with_capacity(carried.len());
+        for Carried { initial: name, .. } in carried {
+            // The body may replace it: it shares no memory with what the body writes into.
+            let is_written = delta.mod_set.contains(self.memory.class_of(name));
+            initial.push(if is_written { self.copy_of(name)? } else { name.clone() });
+        }
+        self.state.copies.stale.apply(delta.stale);
+        self.state.mod_set.extend(delta.mod_set);
         let mut results = Vec::with_capacity(carried.len());
-        for mut meta in metas {
+        for Carried { mut meta, .. } in carried.iter().cloned() {
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
                 if changing.contains(size) {
@@ -370,23 +294,15 @@ impl Evaluator<'_> {
             if !meta.strides.is_empty() {
                 meta.strides = strides::contiguous(&meta.sizes);
             }
-            let name = self.fresh("while_loop");
-            self.state.facts.values.insert(name.clone(), ValueMeta::from(meta));
-            self.memory.own(&name);
-            results.push(name);
+            let result = self.fresh("while_loop");
+            self.declare(&result, meta);
+            results.push(result);
         }
-        let names = ["cond_graph", "body_graph"];
-        let node = self.higher_order_with(
-            "while_loop",
-            &[],
-            bodies,
-            &names,
-            &[Argument::Tensors(initial)],
-            results.clone(),
-        )?;
+        let (body, initial) = (bodies[1].clone(), [Argument::Tensors(initial)]);
+        let node = self.higher_order("while_loop", &[], bodies, &initial, results.clone())?;
         self.push(node)?;
         for (variable, name) in carried.iter().zip(&results) {
-            self.fill(variable, Value::Tensor(name.clone()), env)?;
+            self.fill(variable, name.clone(), env)?;
         }
         self.copied_by_loop(carried, &body, &results)?;
         Ok(Flow::Next)

@@ -3,8 +3,7 @@
 
 use crate::{
     control::loop_carried::{Carried, Place, leaves},
-    error::Problem,
-    eval::{Evaluator, Step},
+    eval::{Evaluator, Step, in_loop},
     value::{Item, Optional, Ref, Value},
 };
 use pt2onnx_fx::Name;
@@ -87,8 +86,7 @@ impl Evaluator<'_> {
             (a, b) if leaf(a) && leaf(b) => false,
             (a, b) if self.same(a, b) => false,
             (a, _) => {
-                let text = format!("`{name}`, which it changes, is {}", a.kind());
-                return Err(Problem::Loop(text));
+                return in_loop(format!("`{name}`, which it changes, is {}", a.kind()));
             }
         })
     }
@@ -119,8 +117,11 @@ impl Evaluator<'_> {
         let before = self.value_at(of, place).unwrap_or(Value::None);
         if !self.form(&place.name(), &before, later)? {
             if leaves(&before).is_empty() {
-                let text = format!("`{}`, which it changes, is {}", place.name(), before.kind());
-                return Err(Problem::Loop(text));
+                return in_loop(format!(
+                    "`{}`, which it changes, is {}",
+                    place.name(),
+                    before.kind()
+                ));
             }
             return Ok(before);
         }

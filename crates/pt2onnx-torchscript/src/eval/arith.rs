@@ -1,8 +1,7 @@
 //! Arithmetic on numbers, known and symbolic, with Python's results.
 
 use crate::{
-    error::Problem,
-    eval::{Evaluator, Step, unsupported},
+    eval::{Evaluator, Step, raises, unsupported},
     types::{Symbols, of_data},
     value::{Value, known},
 };
@@ -20,8 +19,8 @@ pub(crate) fn to_float(e: &Expr) -> Expr {
     }
 }
 
-fn zero_division() -> Problem {
-    Problem::Raises("ZeroDivisionError".to_owned())
+fn zero_division<T>() -> Step<T> {
+    raises("ZeroDivisionError")
 }
 
 /// An operation on two numbers; `None` if it is not one of numbers.
@@ -82,47 +81,23 @@ fn logic(op: &str, x: &Expr, y: &Expr) -> Option<Value> {
         "__xor__" => Func::Ne,
         _ => return None,
     };
-    Some(Value::Bool(match (func, x.as_int(), y.as_int()) {
-        (_, Some(x), Some(y)) => Expr::bool(match func {
-            Func::And => x != 0 && y != 0,
-            Func::Or => x != 0 || y != 0,
-            _ => x != y,
-        }),
-        _ => Expr::call(func, vec![x.clone(), y.clone()]),
-    }))
+    Some(Value::Bool(Expr::call(func, vec![x.clone(), y.clone()])))
 }
 
 fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
     let call = |func: Func| Value::Int(Expr::call(func, vec![x.clone(), y.clone()]));
     let both = x.as_int().zip(y.as_int());
-    let whole = |value: Option<i64>| match value {
-        Some(value) => Ok(Some(Value::int(value))),
-        None => unsupported("an integer of more than 64 bits"),
-    };
-    let zero = y.as_int() == Some(0);
     Ok(Some(match op {
         "add" => Value::Int(x + y),
         "sub" => Value::Int(x - y),
         "mul" => Value::Int(x * y),
-        "div" | "floordiv" | "remainder" | "fmod" if zero => return Err(zero_division()),
+        "div" | "floordiv" | "remainder" if y.as_int() == Some(0) => return zero_division(),
         "div" => match both {
             Some((x, y)) => Value::float(x as f64 / y as f64),
             None => Value::Float(Expr::call(Func::IntTrueDiv, vec![x.clone(), y.clone()])),
         },
-        "floordiv" => match both {
-            Some((x, y)) => return whole(floor_div(x, y)),
-            None => Value::Int(x.floor_div(y)),
-        },
-        "remainder" => match both {
-            Some((x, y)) => {
-                return whole(floor_div(x, y).map(|q| x.wrapping_sub(q.wrapping_mul(y))));
-            }
-            None => Value::Int(x.modulo(y)),
-        },
-        "fmod" => match both {
-            Some((x, y)) => Value::float((x as f64) % (y as f64)),
-            None => return Ok(None),
-        },
+        "floordiv" => Value::Int(x.floor_div(y)),
+        "remainder" => Value::Int(x.modulo(y)),
         // `aten::pow.int` is registered before `aten::pow.int_to_int`: the result is a float.
         "pow" => match both {
             Some((x, y)) => Value::float((x as f64).powf(y as f64)),
@@ -139,25 +114,17 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
             (None, _) => return Ok(None),
         },
         "__lshift__" => match both {
-            Some((x, y)) if (0..64).contains(&y) => {
-                return whole(i64::try_from(i128::from(x) << y).ok());
-            }
+            Some((x, y)) if (0..64).contains(&y) => match i64::try_from(i128::from(x) << y) {
+                Ok(shifted) => Value::int(shifted),
+                Err(_) => return unsupported("an integer of more than 64 bits"),
+            },
             _ => call(Func::LShift),
         },
-        "__rshift__" => match both {
-            Some((x, y)) if (0..64).contains(&y) => return whole(Some(x >> y)),
-            _ => call(Func::RShift),
-        },
+        "__rshift__" => call(Func::RShift),
         "max" => Value::Int(x.max(y)),
         "min" => Value::Int(x.min(y)),
         _ => return Ok(None),
     }))
-}
-
-fn floor_div(x: i64, y: i64) -> Option<i64> {
-    let quotient = x.checked_div(y)?;
-    let down = x % y != 0 && ((x < 0) != (y < 0));
-    Some(quotient - i64::from(down))
 }
 
 fn floats(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
@@ -175,7 +142,7 @@ fn floats(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
         })));
     };
     if b == 0.0 && matches!(op, "div" | "floordiv" | "remainder") {
-        return Err(zero_division());
+        return zero_division();
     }
     Ok(Some(Value::float(match op {
         "add" => a + b,
@@ -184,9 +151,7 @@ fn floats(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
         "div" => a / b,
         "floordiv" => (a / b).floor(),
         "remainder" => a - b * (a / b).floor(),
-        "fmod" => a % b,
         "pow" => a.powf(b),
-        "atan2" => a.atan2(b),
         "max" => a.max(b),
         "min" => a.min(b),
         _ => return Ok(None),
@@ -199,12 +164,10 @@ pub(crate) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         return Ok(None);
     };
     let float = matches!(a, Value::Float(_));
-    let round = |func: Func, whole: fn(f64) -> f64| match known(x) {
+    let round = |func: Func, whole: fn(f64) -> f64| match known(x).map(whole) {
         _ if !float => Ok(Some(Value::Int(x.clone()))),
-        Some(f) => match whole(f) {
-            f if f.abs() < 9e18 => Ok(Some(Value::int(f as i64))),
-            _ => unsupported("an integer of more than 64 bits"),
-        },
+        Some(f) if f.abs() < 9e18 => Ok(Some(Value::int(f as i64))),
+        Some(_) => unsupported("an integer of more than 64 bits"),
         None => Ok(Some(Value::Int(Expr::call(func, vec![x.clone()])))),
     };
     let math = |of: fn(f64) -> f64, func: Option<Func>| match (known(x), func) {
@@ -213,20 +176,10 @@ pub(crate) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         (None, None) => None,
     };
     Ok(match op {
-        "neg" => Some(match (float, known(x)) {
-            (true, Some(f)) => Value::float(-f),
-            (true, None) => Value::Float(-x),
-            (false, _) => Value::Int(-x),
-        }),
-        "abs" => Some(match (float, known(x)) {
-            (true, Some(f)) => Value::float(f.abs()),
-            (true, None) => Value::Float(Expr::call(Func::Abs, vec![x.clone()])),
-            (false, _) => Value::Int(Expr::call(Func::Abs, vec![x.clone()])),
-        }),
-        "fabs" => {
-            let size = |e: &Expr| Expr::call(Func::Abs, vec![to_float(e)]);
-            Some(known(x).map_or_else(|| Value::Float(size(x)), |f| Value::float(f.abs())))
-        }
+        "neg" if float => Some(known(x).map_or_else(|| Value::Float(-x), |f| Value::float(-f))),
+        "neg" => Some(Value::Int(-x)),
+        "abs" if !float => Some(Value::Int(Expr::call(Func::Abs, vec![x.clone()]))),
+        "abs" | "fabs" => math(f64::abs, Some(Func::Abs)),
         "floor" => return round(Func::FloorToInt, f64::floor),
         "ceil" => return round(Func::CeilToInt, f64::ceil),
         "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
@@ -234,19 +187,11 @@ pub(crate) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         "exp" => math(f64::exp, Some(Func::Exp)),
         "log" => math(f64::ln, Some(Func::Log)),
         "log2" => math(f64::log2, Some(Func::Log2)),
-        "log10" => math(f64::log10, None),
-        "log1p" => math(f64::ln_1p, None),
-        "expm1" => math(f64::exp_m1, None),
         "sin" => math(f64::sin, Some(Func::Sin)),
         "cos" => math(f64::cos, Some(Func::Cos)),
         "tan" => math(f64::tan, None),
         "atan" => math(f64::atan, None),
         "tanh" => math(f64::tanh, Some(Func::Tanh)),
-        "degrees" => math(f64::to_degrees, None),
-        "radians" => math(f64::to_radians, None),
-        "isnan" => known(x).map(|f| Value::bool(f.is_nan())),
-        "isinf" => known(x).map(|f| Value::bool(f.is_infinite())),
-        "isfinite" => known(x).map(|f| Value::bool(f.is_finite())),
         _ => None,
     })
 }

@@ -3,10 +3,10 @@
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, unsupported},
+    eval::{Env, Evaluator, Flow, Step, expected, unbound, unsupported},
     schema::Type,
     state::frame::Frame,
-    syntax::{Call, Expr, ExprKind},
+    syntax::{Call, ExprKind},
     value::{Callee, Item, Value},
 };
 use indexmap::IndexMap;
@@ -36,21 +36,26 @@ impl Evaluator<'_> {
     /// A call of a name that is built in: `annotate(List[int], [])`.
     fn word(&mut self, name: &str, call: &Call, env: &Env) -> Step<Value> {
         let typed = |at: usize| call.args.get(at).map_or(Type::Any, Type::of);
-        let missing = || Problem::Kind { expected: "an argument", found: "none".to_owned() };
+        let value = |ev: &mut Self, at: usize| match call.args.get(at) {
+            Some(value) => ev.eval(value, env),
+            None => Err(Problem::Kind { expected: "an argument", found: "none".to_owned() }),
+        };
         match name {
-            "annotate" | "unchecked_cast" => {
-                let value = self.eval(call.args.get(1).ok_or_else(missing)?, env)?;
-                return match (name, &value) {
-                    ("annotate", _) => self.annotate(&typed(0), value),
-                    (_, Value::Optional(maybe)) if !matches!(typed(0), Type::Optional(_)) => {
-                        Ok(maybe.value.clone())
+            "annotate" => {
+                let value = value(self, 1)?;
+                return self.annotate(&typed(0), value);
+            }
+            "unchecked_cast" => {
+                return Ok(match value(self, 1)? {
+                    Value::Optional(maybe) if !matches!(typed(0), Type::Optional(_)) => {
+                        maybe.value.clone()
                     }
-                    _ => Ok(value),
-                };
+                    value => value,
+                });
             }
             "uninitialized" => return Ok(Value::Undef("an uninitialised value".into())),
             "isinstance" => {
-                let value = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                let value = value(self, 0)?;
                 if let Value::Optional(_) = value {
                     return expected("a value of one type", &value);
                 }
@@ -63,14 +68,14 @@ impl Evaluator<'_> {
                 return Ok(Value::bool(types.iter().any(|ty| self.is_instance(&value, ty))));
             }
             "getattr" => {
-                let base = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                let base = value(self, 0)?;
                 let Some(ExprKind::Str(name)) = call.args.get(1).map(|e| &e.kind) else {
                     return unsupported("getattr of a computed name");
                 };
                 return self.attribute(&base, &(**name).into());
             }
             "fork" => {
-                let callee = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                let callee = value(self, 0)?;
                 let args = self.eval_all(call.args.get(1..).unwrap_or_default(), env)?;
                 return self.apply(&callee, args, Kwargs::new());
             }
@@ -90,7 +95,7 @@ impl Evaluator<'_> {
                 let items = self.range(&args)?;
                 self.list(items, Some(Type::Int))
             }
-            _ => Err(Problem::Unbound(name.to_owned())),
+            _ => unbound(name),
         }
     }
 
@@ -118,7 +123,7 @@ impl Evaluator<'_> {
             Callee::Unbound(class, name) if name == "__new__" => self.new_object(class, "".into()),
             Callee::Unbound(class, name) => {
                 let Some(function) = class.class.method(name) else {
-                    return Err(Problem::Unbound(format!("{}.{name}", class.name)));
+                    return unbound(format!("{}.{name}", class.name));
                 };
                 let def = FunctionDef { file: class.file, function: function.clone() };
                 self.function(&def, None, args, kwargs, Env::default())
@@ -132,7 +137,7 @@ impl Evaluator<'_> {
         match namespace.strip_prefix("ops.") {
             Some(namespace) => self.operator(namespace, name, args, kwargs),
             None if namespace.starts_with("torch") => self.operator("aten", name, args, kwargs),
-            None => Err(Problem::Unbound(path.to_owned())),
+            None => unbound(path),
         }
     }
 
@@ -149,14 +154,12 @@ impl Evaluator<'_> {
         kwargs: Kwargs,
     ) -> Step<Value> {
         if class.class.base.as_deref() == Some("NamedTuple") {
-            let fields: Vec<(Name, Option<Expr>)> =
-                class.class.attributes.iter().map(|(n, _, d)| (n.clone(), d.clone())).collect();
-            for (name, default) in fields.iter().skip(args.len()) {
+            for (name, _, default) in class.class.attributes.iter().skip(args.len()) {
                 let given = kwargs.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
                 let value = match (given, default) {
                     (Some(value), _) => value,
                     (None, Some(default)) => self.eval(default, &Env::default())?,
-                    (None, None) => return Err(Problem::Unbound(format!("{}.{name}", class.name))),
+                    (None, None) => return unbound(format!("{}.{name}", class.name)),
                 };
                 args.push(value);
             }
@@ -170,13 +173,8 @@ impl Evaluator<'_> {
     }
 
     pub(crate) fn has_method(&self, value: &Value, name: &str) -> bool {
-        match value {
-            Value::Object(object) => match self.state.heap.get(object.0) {
-                Some(Item::Object { class, .. }) => class.class.method(name).is_some(),
-                _ => false,
-            },
-            _ => false,
-        }
+        let Value::Object(object) = value else { return false };
+        self.class_of(*object).is_ok_and(|class| class.class.method(name).is_some())
     }
 
     /// Calls a method of an object, or an operator as the method of a plain value.
@@ -196,11 +194,11 @@ impl Evaluator<'_> {
             };
         };
         let Some(Item::Object { class, path, .. }) = self.state.heap.get(object.0) else {
-            return Err(Problem::Unbound(name.to_owned()));
+            return unbound(name);
         };
         let (class, path) = (class.clone(), path.clone());
         let Some(function) = class.class.method(name) else {
-            return Err(Problem::Unbound(format!("{}.{name}", class.name)));
+            return unbound(format!("{}.{name}", class.name));
         };
         let def = FunctionDef { file: class.file, function: function.clone() };
         let module = class.is_module().then(|| self.module_frame(path, &class.python_name()));
@@ -238,7 +236,7 @@ impl Evaluator<'_> {
                 (None, Some((_, value)), _) => value.clone(),
                 (None, None, Some(default)) => self.eval(default, &Env::default())?,
                 (None, None, None) => {
-                    return Err(Problem::Unbound(format!("argument {}", param.name)));
+                    return unbound(format!("argument {}", param.name));
                 }
             };
             let value = match &param.ty {
@@ -288,10 +286,9 @@ impl Evaluator<'_> {
                 .entries(*dict)
                 .iter()
                 .all(|(k, v)| self.is_instance(k, key) && self.is_instance(v, item)),
-            (Type::Named(name), Value::Object(object)) => match self.state.heap.get(object.0) {
-                Some(Item::Object { class, .. }) => *class.name == **name,
-                _ => false,
-            },
+            (Type::Named(name), Value::Object(object)) => {
+                self.class_of(*object).is_ok_and(|class| *class.name == **name)
+            }
             (Type::Named(name), Value::Tuple(tuple)) => {
                 tuple.class.as_ref().is_some_and(|class| *class.name == **name)
             }

@@ -6,7 +6,7 @@ use pt2onnx_fx::{Argument, Constant, InputSpec, Name};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 /// Constants of a run.
 pub(crate) struct Context<'a> {
@@ -16,9 +16,11 @@ pub(crate) struct Context<'a> {
     pub(crate) pool: Vec<Value>,
     /// Those of them that are tensors without dimensions.
     pub(crate) pool_numbers: FxHashSet<Name>,
-    /// Where parts of the code come from, by file and position.
-    pub(crate) origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
+    pub(crate) origins: RefCell<Origins>,
 }
+
+/// Where parts of the code come from, by file and position.
+pub(crate) type Origins = FxHashMap<(usize, u32), Option<Arc<Origin>>>;
 
 /// Choices that hold for a run.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Problem,
-    eval::{Evaluator, MAX_NODES, Step, overload::Bound, unsupported},
+    eval::{Evaluator, MAX_NODES, Step, overload::Bound, unbound, unsupported},
     schema::{Schema, Type},
     types::{Contents, Outcome, Typed},
     value::Value,
@@ -235,14 +235,14 @@ impl Evaluator<'_> {
     pub(crate) fn meta(&self, name: &Name) -> Step<&TensorMeta> {
         match self.state.facts.values.get(name) {
             Some(ValueMeta::Tensor(meta)) => Ok(meta),
-            _ => Err(Problem::Unbound(name.to_string())),
+            _ => unbound(name),
         }
     }
 
     /// Notes the elements of a tensor.
     pub(crate) fn set_contents(&mut self, name: Name, contents: Contents) {
         self.memory.set_known(&name);
-        self.state.set_contents(name, contents);
+        self.state.facts.contents.insert(name, contents);
     }
 
     /// The elements of a small tensor, in order, if they are known.

@@ -3,7 +3,7 @@
 use crate::{
     archive::Definition,
     error::Problem,
-    eval::{Env, Evaluator, Step, expected},
+    eval::{Env, Evaluator, Step, expected, raises, unbound},
     schema::Type,
     syntax::{Expr, ExprKind},
     value::{
@@ -51,11 +51,10 @@ impl Evaluator<'_> {
             }
             ExprKind::Slice(base, start, end) => {
                 let base = self.eval(base, env)?;
-                let bound = |ev: &mut Self, e: &Option<Box<Expr>>| match e {
-                    Some(e) => ev.eval(e, env),
-                    None => Ok(Value::None),
+                let mut bound = |e: &Option<Box<Expr>>| {
+                    e.as_ref().map_or(Ok(Value::None), |e| self.eval(e, env))
                 };
-                let (start, end) = (bound(self, start)?, bound(self, end)?);
+                let (start, end) = (bound(start)?, bound(end)?);
                 return self.slice(&base, &start, &end, &Value::int(1));
             }
             ExprKind::Call(call) => return self.call(call, env),
@@ -102,7 +101,7 @@ impl Evaluator<'_> {
             "nan" => Value::float(f64::NAN),
             "infj" => Value::Complex(0.0, f64::INFINITY),
             "nanj" => Value::Complex(0.0, f64::NAN),
-            _ => return Err(Problem::Unbound(name.to_string())),
+            _ => return unbound(name),
         })
     }
 
@@ -121,12 +120,12 @@ impl Evaluator<'_> {
                     }
                     _ => Ok(Value::callee(Callee::Unbound(class.clone(), name.clone()))),
                 },
-                _ => Err(Problem::Unbound(name.to_string())),
+                _ => unbound(name),
             },
             Value::Object(object) => {
                 let Some(Item::Object { class, attributes, .. }) = self.state.heap.get(object.0)
                 else {
-                    return Err(Problem::Unbound(name.to_string()));
+                    return unbound(name);
                 };
                 if let Some(value) = attributes.get(name) {
                     return Ok(value.clone());
@@ -136,13 +135,13 @@ impl Evaluator<'_> {
                 match constants.find(|(n, _, value)| n == name && value.is_some()) {
                     Some((_, _, Some(value))) => self.eval(value, &Env::default()),
                     _ if class.class.method(name).is_some() => self.bound(base, name),
-                    _ => Err(Problem::Unbound(format!("{}.{name}", class.name))),
+                    _ => unbound(format!("{}.{name}", class.name)),
                 }
             }
             Value::Enum(member) => match &**name {
                 "name" => Ok(Value::str(&member.name)),
                 "value" => Ok(member.value.clone()),
-                _ => Err(Problem::Unbound(name.to_string())),
+                _ => unbound(name),
             },
             Value::Tuple(tuple) => {
                 let fields = tuple.class.as_ref().map(|class| &class.class.attributes);
@@ -214,7 +213,7 @@ impl Evaluator<'_> {
                 let found = self.place_of(entries.iter().map(|(key, _)| key), index)?;
                 match found.and_then(|at| entries.get(at)) {
                     Some((_, value)) => Ok(value.clone()),
-                    None => Err(Problem::Raises("KeyError".to_owned())),
+                    None => raises("KeyError"),
                 }
             }
             Value::Str(_) | Value::UnknownStr(_) => {
@@ -229,13 +228,9 @@ impl Evaluator<'_> {
                     let items = items.to_vec();
                     return self.any_of(items, index);
                 }
-                let at = position(index, items.len())?;
-                items.get(at).cloned().ok_or_else(out_of_range)
+                Ok(items[position(index, items.len())?].clone())
             }
-            Value::Tuple(tuple) => {
-                let at = position(index, tuple.items.len())?;
-                tuple.items.get(at).cloned().ok_or_else(out_of_range)
-            }
+            Value::Tuple(tuple) => Ok(tuple.items[position(index, tuple.items.len())?].clone()),
             _ => expected("a list, tuple or dict", base),
         }
     }
@@ -280,9 +275,7 @@ impl Evaluator<'_> {
         let pick = |length: usize| -> Step<Vec<usize>> {
             let known = |value: &Value| match value {
                 Value::None => Ok(None),
-                _ => value
-                    .as_int()
-                    .map_or_else(|| expected("a known integer", value), |i| Ok(Some(i))),
+                value => known_int(value).map(Some),
             };
             let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
             positions(length, start, end, step)
@@ -363,7 +356,7 @@ pub(crate) fn positions(
     step: i64,
 ) -> Step<Vec<usize>> {
     if step == 0 {
-        return Err(Problem::Raises("ValueError: slice step cannot be zero".to_owned()));
+        return raises("ValueError: slice step cannot be zero");
     }
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     // Where counting may begin and end: one before the first element if it goes backwards.
@@ -380,20 +373,12 @@ pub(crate) fn positions(
     Ok(at.filter_map(|at| usize::try_from(at).ok()).collect())
 }
 
-fn out_of_range() -> Problem {
-    Problem::Raises("IndexError".to_owned())
-}
-
 /// The position of an index, which may count from the end.
 pub(crate) fn position(index: &Value, length: usize) -> Step<usize> {
-    let Some(at) = index.as_int() else {
-        return expected("a known integer", index);
-    };
-    let length = i64::try_from(length).unwrap_or(i64::MAX);
-    let at = if at < 0 { at.saturating_add(length) } else { at };
-    if (0..length).contains(&at) {
-        usize::try_from(at).map_err(|_| out_of_range())
-    } else {
-        Err(out_of_range())
-    }
+    let found = pt2onnx_symbolic::axis(known_int(index)?, length);
+    found.map_or_else(|| raises("IndexError"), Ok)
+}
+
+fn known_int(value: &Value) -> Step<i64> {
+    value.as_int().map_or_else(|| expected("a known integer", value), Ok)
 }

@@ -14,7 +14,7 @@ pub(crate) mod stmt;
 pub(crate) mod to_fx;
 
 use crate::{
-    alias::graph::{ConditionalAlias, MayAlias},
+    alias::ConditionalAlias,
     archive::Archive,
     error::{Error, Problem},
     schema::Type,
@@ -27,7 +27,8 @@ use crate::{
 };
 use context::{Budget, Context, Interface, Names, RunPolicy};
 use pt2onnx_fx::Name;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
 
 pub(crate) use crate::{error::Step, state::Env};
 
@@ -47,7 +48,6 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) policy: RunPolicy,
     pub(crate) state: State,
     pub(crate) memory: Memory,
-    pub(crate) may_alias: MayAlias,
     pub(crate) conditional: ConditionalAlias,
     pub(crate) numbers: ReadNumbers,
     pub(crate) names: Names,
@@ -73,12 +73,11 @@ impl<'a> Evaluator<'a> {
                 types,
                 pool: Vec::new(),
                 pool_numbers: FxHashSet::default(),
-                origins: FxHashMap::default(),
+                origins: RefCell::default(),
             },
             policy,
             state,
             memory: Memory::default(),
-            may_alias: MayAlias::default(),
             conditional: ConditionalAlias::default(),
             numbers: ReadNumbers::default(),
             names: Names::default(),
@@ -127,10 +126,7 @@ impl<'a> Evaluator<'a> {
             Item::Object { attributes, .. } => attributes.len(),
             Item::DynList(_) => 0,
         };
-        self.budget.elements = self.budget.elements.saturating_add(elements + 1);
-        if self.budget.elements > MAX_VALUES {
-            return Err(Problem::Memory(MAX_VALUES));
-        }
+        self.count_elements(elements + 1)?;
         self.state.heap.push(item);
         Ok(Ref(self.state.heap.len() - 1))
     }
@@ -138,11 +134,15 @@ impl<'a> Evaluator<'a> {
     /// Refuses a list of so many elements before it is made.
     pub(crate) fn room(&mut self, count: usize) -> Step<()> {
         self.steps(count)?;
-        if self.budget.elements.saturating_add(count) > MAX_VALUES {
-            Err(Problem::Memory(MAX_VALUES))
-        } else {
-            Ok(())
-        }
+        let elements = self.budget.elements;
+        self.count_elements(count)?;
+        self.budget.elements = elements;
+        Ok(())
+    }
+
+    fn count_elements(&mut self, count: usize) -> Step<()> {
+        self.budget.elements = self.budget.elements.saturating_add(count);
+        if self.budget.elements > MAX_VALUES { Err(Problem::Memory(MAX_VALUES)) } else { Ok(()) }
     }
 
     pub(crate) fn list(&mut self, items: Vec<Value>, element: Option<Type>) -> Step<Value> {
@@ -162,14 +162,16 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The items of a list, to be changed. Additions count.
+    /// An item, to be changed. Additions count.
+    fn item_mut(&mut self, at: Ref) -> Step<Option<&mut Item>> {
+        self.count_elements(1)?;
+        self.state.heap.changes(at);
+        Ok(self.state.heap.get_mut(at.0))
+    }
+
+    /// The items of a list, to be changed.
     pub(crate) fn items_mut(&mut self, list: Ref) -> Step<&mut Vec<Value>> {
-        self.budget.elements = self.budget.elements.saturating_add(1);
-        if self.budget.elements > MAX_VALUES {
-            return Err(Problem::Memory(MAX_VALUES));
-        }
-        self.state.heap.changes(list);
-        match self.state.heap.get_mut(list.0) {
+        match self.item_mut(list)? {
             Some(Item::List { items, .. }) => Ok(items),
             _ => Err(Problem::Kind { expected: "a list", found: "another value".to_owned() }),
         }
@@ -185,12 +187,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn entries_mut(&mut self, dict: Ref) -> Step<&mut Vec<(Value, Value)>> {
-        self.budget.elements = self.budget.elements.saturating_add(1);
-        if self.budget.elements > MAX_VALUES {
-            return Err(Problem::Memory(MAX_VALUES));
-        }
-        self.state.heap.changes(dict);
-        match self.state.heap.get_mut(dict.0) {
+        match self.item_mut(dict)? {
             Some(Item::Dict(entries)) => Ok(entries),
             _ => Err(Problem::Kind { expected: "a dict", found: "another value".to_owned() }),
         }
@@ -221,6 +218,21 @@ pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
         found.kind().to_owned()
     };
     Err(Problem::Kind { expected, found })
+}
+
+/// The problem that a loop on data has no translation.
+pub(crate) fn in_loop<T>(why: impl Into<String>) -> Step<T> {
+    Err(Problem::Loop(why.into()))
+}
+
+/// The problem that nothing has this name.
+pub(crate) fn unbound<T>(name: impl ToString) -> Step<T> {
+    Err(Problem::Unbound(name.to_string()))
+}
+
+/// The problem that the program raises an exception.
+pub(crate) fn raises<T>(exception: impl Into<String>) -> Step<T> {
+    Err(Problem::Raises(exception.into()))
 }
 
 /// The problem that something is not supported.

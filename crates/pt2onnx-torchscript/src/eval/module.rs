@@ -2,8 +2,7 @@
 
 use crate::{
     archive::ClassDef,
-    error::Problem,
-    eval::{Evaluator, Step, expected, unsupported},
+    eval::{Evaluator, Step, expected, raises, unsupported},
     value::{Item, Ref, Value},
 };
 use pt2onnx_fx::Name;
@@ -37,34 +36,32 @@ impl Evaluator<'_> {
         let found = match index {
             Value::Str(name) => children.iter().find(|(n, _)| **n == **name),
             _ => match index.as_int() {
-                Some(at) => {
-                    let length = i64::try_from(children.len()).unwrap_or(i64::MAX);
-                    let at = if at < 0 { at.saturating_add(length) } else { at };
-                    usize::try_from(at).ok().and_then(|at| children.get(at))
-                }
+                Some(at) => pt2onnx_symbolic::axis(at, children.len()).map(|at| &children[at]),
                 None => return expected("a known index", index),
             },
         };
         match found {
             Some((_, value)) => Ok(value.clone()),
-            None => Err(Problem::Raises("IndexError: no such module".to_owned())),
+            None => raises("IndexError: no such module"),
         }
     }
 
     /// Calls a method of the root module, with its hooks.
-    pub(crate) fn run_root(&mut self, root: &Value, method: &str, args: Vec<Value>) -> Step<Value> {
+    pub(crate) fn run_root(
+        &mut self,
+        root: &Value,
+        method: &str,
+        mut args: Vec<Value>,
+    ) -> Step<Value> {
         let Value::Object(object) = root else {
             return expected("a module", root);
         };
         let class = self.class_of(*object)?;
-        let hooks = |list: &str| -> Vec<String> {
-            let names = if method == "forward" { class.class.names(list) } else { Vec::new() };
-            names.into_iter().map(str::to_owned).collect()
-        };
-        let mut args = args;
+        let hooks =
+            |list: &str| if method == "forward" { class.class.names(list) } else { Vec::new() };
         for hook in hooks("__forward_pre_hooks__") {
             let given = self.tuple(args.clone(), None)?;
-            match self.method(root, &hook, vec![given], Vec::new())? {
+            match self.method(root, hook, vec![given], Vec::new())? {
                 Value::None => {}
                 Value::Tuple(tuple) => args = tuple.items.clone(),
                 other => args = vec![other],
@@ -73,7 +70,7 @@ impl Evaluator<'_> {
         let mut result = self.method(root, method, args.clone(), Vec::new())?;
         for hook in hooks("__forward_hooks__") {
             let given = self.tuple(args.clone(), None)?;
-            match self.method(root, &hook, vec![given, result.clone()], Vec::new())? {
+            match self.method(root, hook, vec![given, result.clone()], Vec::new())? {
                 Value::None => {}
                 other => result = other,
             }

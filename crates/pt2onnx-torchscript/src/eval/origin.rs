@@ -12,25 +12,12 @@ use std::sync::Arc;
 
 impl Evaluator<'_> {
     /// Where a node comes from.
-    pub(crate) fn node_meta(&mut self) -> Arc<NodeMeta> {
-        let mut modules: Vec<ModuleFrame> = Vec::new();
-        for module in self.state.calls.frames.iter().filter_map(|frame| frame.module.as_ref()) {
-            if modules.last() != Some(module) {
-                modules.push(module.clone());
-            }
-        }
-        let places: Vec<(usize, u32)> =
-            self.state.calls.frames.iter().map(|f| (f.file, f.at)).collect();
-        for (file, at) in places {
-            let archive = self.cx.archive;
-            self.cx
-                .origins
-                .entry((file, at))
-                .or_insert_with(|| archive.origin(file, at).map(Arc::new));
-        }
-        let known = |frame: &Frame| self.cx.origins.get(&(frame.file, frame.at)).cloned().flatten();
+    pub(crate) fn node_meta(&self) -> Arc<NodeMeta> {
+        let modules = self.state.calls.frames.iter().filter_map(|frame| frame.module.clone());
+        let mut modules: Vec<ModuleFrame> = modules.collect();
+        modules.dedup();
         Arc::new(NodeMeta {
-            stack_trace: Some(self.stack_trace(known).into()),
+            stack_trace: Some(self.stack_trace().into()),
             nn_module_stack: modules.into(),
             ..NodeMeta::default()
         })
@@ -38,21 +25,18 @@ impl Evaluator<'_> {
 
     /// Where the interpreter is now.
     pub(crate) fn site(&self) -> Site {
-        let Some(frame) = self.state.calls.frames.last() else {
+        let frames = &self.state.calls.frames;
+        let Some(frame) = frames.last() else {
+            let function = self.state.calls.outside.to_owned();
             let place = self.cx.archive.place().to_string();
-            return Site {
-                function: self.state.calls.outside.to_owned(),
-                place,
-                ..Site::default()
-            };
+            return Site { function, place, ..Site::default() };
         };
-        let origin = |f: &Frame| self.cx.archive.origin(f.file, f.at).map(Arc::new);
-        let module = self.state.calls.frames.iter().rev().find_map(|f| f.module.as_ref());
+        let module = frames.iter().rev().find_map(|frame| frame.module.as_ref());
         Site {
             function: frame.function.to_string(),
             module: module.map(|m| m.path.to_string()).unwrap_or_default(),
             place: String::new(),
-            stack_trace: self.stack_trace(origin),
+            stack_trace: self.stack_trace(),
         }
     }
 
@@ -64,9 +48,9 @@ impl Evaluator<'_> {
 
     /// The stack in Python's form, outermost frame first: the user's lines, or those of the
     /// archive's code if it does not have them.
-    fn stack_trace(&self, origin: impl Fn(&Frame) -> Option<Arc<Origin>>) -> String {
-        let origins: Vec<_> =
-            self.state.calls.frames.iter().map(|frame| (frame, origin(frame))).collect();
+    fn stack_trace(&self) -> String {
+        let frames = self.state.calls.frames.iter();
+        let origins: Vec<_> = frames.map(|frame| (frame, self.origin(frame))).collect();
         let known = origins.iter().any(|(_, origin)| origin.is_some());
         let mut lines: Vec<String> = Vec::new();
         for (frame, origin) in origins {
@@ -87,6 +71,12 @@ impl Evaluator<'_> {
             }
         }
         lines.join("\n  ")
+    }
+
+    fn origin(&self, Frame { file, at, .. }: &Frame) -> Option<Arc<Origin>> {
+        let mut origins = self.cx.origins.borrow_mut();
+        let origin = || self.cx.archive.origin(*file, *at).map(Arc::new);
+        origins.entry((*file, *at)).or_insert_with(origin).clone()
     }
 
     pub(crate) fn set_at(&mut self, at: u32) {

@@ -2,7 +2,10 @@
 
 use crate::{
     archive::FunctionDef,
-    control::{branch::BranchResult, loop_carried::assigned, while_loop::Test},
+    control::{
+        branch::BranchResult,
+        loop_carried::{Test, assigned},
+    },
     error::Problem,
     eval::{Env, Evaluator, Flow, Step, expected, unsupported},
     schema::Type,

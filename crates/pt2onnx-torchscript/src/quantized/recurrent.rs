@@ -233,10 +233,9 @@ impl Evaluator<'_> {
         sizes.insert(0, steps);
         let stacked = self.like(&shown, "scan", sizes)?;
         results.push(stacked.clone());
-        let body = Body { inputs, nodes, outputs };
+        let body = Body { name: "scan_combine_graph", inputs, nodes, outputs };
         let then = [Argument::Tensors(initial), Argument::Tensors(vec![xs])];
-        let names = ["scan_combine_graph"];
-        let node = self.higher_order_with("scan", &[], [body], &names, &then, results.clone())?;
+        let node = self.higher_order("scan", &[], [body], &then, results.clone())?;
         self.push(node)?;
         results.pop();
         Ok((Value::Tensor(stacked), results.into_iter().map(Value::Tensor).collect()))

@@ -2,11 +2,9 @@
 //! on data chose is a copy of what it chose from, and a change reaches only one of them: reading
 //! the others afterwards is an error.
 
+use super::{journal::Changes, may_alias::MayAlias};
 use crate::value::{Item, Ref};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, collections::BTreeMap};
-
-use super::journal::{Changes, Journal};
 
 /// Items that changed since a fork, by their position.
 pub(crate) type ItemChanges = BTreeMap<usize, Item>;
@@ -18,12 +16,9 @@ pub(crate) struct Heap {
     items: Vec<Item>,
     /// Items that changed since the last fork as they were then, and how many items there were.
     undo: Option<(ItemChanges, usize)>,
-    /// The items that each item may be in PyTorch, and the inverse.
-    sources: FxHashMap<Ref, FxHashSet<Ref>>,
-    copies: FxHashMap<Ref, FxHashSet<Ref>>,
-    /// Items that a change did not reach.
-    stale: Journal<Ref, ()>,
-    /// Whether such an item was read.
+    /// Items that may be others.
+    copies: MayAlias<Ref, ()>,
+    /// Whether an item was read that a change did not reach.
     stale_read: Cell<bool>,
 }
 
@@ -82,7 +77,7 @@ impl Heap {
 
     pub(crate) fn fork(&mut self) -> HeapFork {
         let outer = self.undo.replace((ItemChanges::default(), self.items.len()));
-        HeapFork(outer, self.stale.fork())
+        HeapFork(outer, self.copies.stale.fork())
     }
 
     /// Undoes the changes since a fork, and returns the newest items.
@@ -93,7 +88,7 @@ impl Heap {
                 std::mem::swap(slot, item);
             }
         }
-        HeapDelta { items, stale: self.stale.rewind(fork.1), old }
+        HeapDelta { items, stale: self.copies.stale.rewind(fork.1), old }
     }
 
     /// Keeps the changes since a fork.
@@ -104,56 +99,36 @@ impl Heap {
                 undo.entry(at).or_insert(item);
             }
         }
-        self.stale.commit(fork.1);
+        self.copies.stale.commit(fork.1);
     }
 
     /// Notes that an item may be another one in PyTorch.
     pub(crate) fn may_be(&mut self, copy: Ref, other: Ref) {
-        self.sources.entry(copy).or_default().insert(other);
-        self.copies.entry(other).or_default().insert(copy);
-        if self.stale.contains_key(&other) {
-            self.stale.insert(copy, ());
-        }
+        self.copies.link(&copy, &other);
     }
 
     /// Notes a change of an item, which reaches neither what it may be nor what may be one of
     /// these.
     pub(crate) fn changes(&mut self, item: Ref) {
         self.reads(item);
-        if !self.sources.contains_key(&item) && !self.copies.contains_key(&item) {
-            return;
-        }
-        let mut whole = vec![item];
-        let mut at = 0;
-        while let Some(of) = whole.get(at) {
-            let sources: Vec<Ref> = self.sources.get(of).into_iter().flatten().copied().collect();
-            whole.extend(sources.into_iter().filter(|source| make_stale(&mut self.stale, *source)));
-            at += 1;
-        }
-        while let Some(of) = whole.pop() {
-            let copies: Vec<Ref> = self.copies.get(&of).into_iter().flatten().copied().collect();
-            whole.extend(copies.into_iter().filter(|copy| make_stale(&mut self.stale, *copy)));
-        }
-        self.stale.remove(&item);
+        let missed = self.copies.missed_by_write(&item);
+        self.copies.stale.extend(missed.into_iter().map(|item| (item, ())));
     }
 
     /// Makes items stale again, and others not.
     pub(crate) fn apply_stale(&mut self, stale: Changes<Ref, ()>) {
-        self.stale.apply(stale);
+        self.copies.stale.apply(stale);
     }
 
     /// Notes that items are stale after a branch.
-    pub(crate) fn add_stale(&mut self, stale: Changes<Ref, ()>) {
-        for (item, is_stale) in stale {
-            if is_stale.is_some() {
-                self.stale.insert(item, ());
-            }
-        }
+    pub(crate) fn add_stale(&mut self, stale: &Changes<Ref, ()>) {
+        let stale = stale.iter().filter(|(_, is_stale)| is_stale.is_some());
+        self.copies.stale.extend(stale.map(|(item, _)| (*item, ())));
     }
 
     /// Notes that an item is read.
     pub(crate) fn reads(&self, item: Ref) {
-        if self.stale.contains_key(&item) {
+        if self.copies.stale.contains_key(&item) {
             self.stale_read.set(true);
         }
     }
@@ -162,13 +137,4 @@ impl Heap {
     pub(crate) fn stale_read(&self) -> bool {
         self.stale_read.take()
     }
-}
-
-/// Whether an item becomes stale that was not.
-fn make_stale(stale: &mut Journal<Ref, ()>, item: Ref) -> bool {
-    let is_new = !stale.contains_key(&item);
-    if is_new {
-        stale.insert(item, ());
-    }
-    is_new
 }

@@ -1,14 +1,14 @@
 //! Maps whose changes can be undone, at a cost of what changed.
 
 use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use std::{hash::Hash, ops::Deref};
 
 /// Values by the keys that changed since a fork; `None`: the key has no value.
 pub(crate) type Changes<K, V> = FxHashMap<K, Option<V>>;
 
 /// A map that keeps what its keys held at the last fork, if there is one.
 #[derive(Clone, Debug)]
-pub(crate) struct Journal<K, V> {
+pub struct Journal<K, V> {
     now: FxHashMap<K, V>,
     undo: Option<Changes<K, V>>,
 }
@@ -19,31 +19,26 @@ impl<K, V> Default for Journal<K, V> {
     }
 }
 
+impl<K, V> Deref for Journal<K, V> {
+    type Target = FxHashMap<K, V>;
+
+    fn deref(&self) -> &FxHashMap<K, V> {
+        &self.now
+    }
+}
+
 impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.now.get(key)
-    }
-
-    pub(crate) fn contains_key(&self, key: &K) -> bool {
-        self.now.contains_key(key)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.now.is_empty()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.now.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.now.iter()
-    }
-
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let old = self.now.insert(key.clone(), value);
         if let Some(undo) = &mut self.undo {
             undo.entry(key).or_insert(old);
+        }
+    }
+
+    pub(crate) fn set(&mut self, key: K, value: Option<V>) {
+        match value {
+            Some(value) => self.insert(key, value),
+            None => self.remove(&key),
         }
     }
 
@@ -70,6 +65,11 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
         changes
     }
 
+    /// Whether changes are recorded.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.undo.is_some()
+    }
+
     /// Keeps the changes since a fork.
     pub(crate) fn commit(&mut self, outer: Option<Changes<K, V>>) {
         let inner = std::mem::replace(&mut self.undo, outer).unwrap_or_default();
@@ -81,12 +81,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
     }
 
     pub(crate) fn apply(&mut self, changes: Changes<K, V>) {
-        for (key, value) in changes {
-            match value {
-                Some(value) => self.insert(key, value),
-                None => self.remove(&key),
-            }
-        }
+        changes.into_iter().for_each(|(key, value)| self.set(key, value));
     }
 }
 
@@ -115,10 +110,7 @@ mod tests {
 
     fn change(journal: &mut Journal<u8, u8>, changes: &[(u8, Option<u8>)]) {
         for (key, value) in changes {
-            match value {
-                Some(value) => journal.insert(*key, *value),
-                None => journal.remove(key),
-            }
+            journal.set(*key, *value);
         }
     }
 

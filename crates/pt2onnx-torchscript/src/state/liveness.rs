@@ -1,48 +1,57 @@
-//! Which items of the heap can be read after a function has returned.
+//! Which items of the heap values and other items refer to.
 
-use crate::value::{Callee, Item, Value};
+use crate::value::{Callee, Item, Ref, Value};
 use rustc_hash::FxHashSet;
 
-/// Adds the items that the result of a function, or one of the first `older` items, refers to.
+impl Value {
+    /// Adds the items that the value refers to.
+    pub(crate) fn references(&self, found: &mut Vec<Ref>) {
+        match self {
+            Self::List(at) | Self::Dict(at) | Self::Object(at) => found.push(*at),
+            Self::Tuple(tuple) => tuple.items.iter().for_each(|item| item.references(found)),
+            Self::Optional(optional) => optional.value.references(found),
+            Self::Enum(member) => member.value.references(found),
+            Self::Callee(callee) => match &**callee {
+                Callee::Method(owner, _) => owner.references(found),
+                Callee::Closure(_, seen) => seen.iter().for_each(|(_, v)| v.references(found)),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+impl Item {
+    /// Adds the items that the item refers to.
+    pub(crate) fn references(&self, found: &mut Vec<Ref>) {
+        match self {
+            Self::List { items, .. } => items.iter().for_each(|item| item.references(found)),
+            Self::Dict(entries) => {
+                entries.iter().flat_map(|(k, v)| [k, v]).for_each(|value| value.references(found));
+            }
+            Self::Object { attributes, .. } => {
+                attributes.values().for_each(|value| value.references(found));
+            }
+            Self::DynList(parts) => found.extend(parts.lengths),
+        }
+    }
+}
+
+/// Adds the items that can be read after a function has returned: those that its result, or one of
+/// the first `older` items, refers to.
 pub(crate) fn reachable<'h>(
     item: impl Fn(usize) -> Option<&'h Item>,
     older: usize,
     result: &Value,
     found: &mut FxHashSet<usize>,
 ) {
-    let mut values = vec![result.clone()];
-    let mut reach = |at: usize, values: &mut Vec<Value>| {
-        if !found.insert(at) {
-            return;
-        }
-        match item(at) {
-            Some(Item::List { items, .. }) => values.extend(items.iter().cloned()),
-            Some(Item::Dict(entries)) => {
-                values.extend(entries.iter().flat_map(|(key, value)| [key.clone(), value.clone()]));
-            }
-            Some(Item::Object { attributes, .. }) => values.extend(attributes.values().cloned()),
-            Some(Item::DynList(parts)) => values.extend(parts.lengths.map(Value::List)),
-            None => {}
-        }
-    };
-    (0..older).for_each(|at| reach(at, &mut values));
-    while let Some(value) = values.pop() {
-        match &value {
-            Value::List(at) | Value::Dict(at) | Value::Object(at) => reach(at.0, &mut values),
-            Value::Tuple(tuple) => values.extend(tuple.items.iter().cloned()),
-            Value::Optional(optional) => values.push(optional.value.clone()),
-            Value::Enum(member) => values.push(member.value.clone()),
-            Value::Callee(callee) => match &**callee {
-                Callee::Method(owner, _) => values.push(owner.clone()),
-                Callee::Closure(_, seen) => {
-                    values.extend(seen.iter().map(|(_, value)| value.clone()));
-                }
-                Callee::Namespace(_)
-                | Callee::Function(_)
-                | Callee::Class(_)
-                | Callee::Unbound(..) => {}
-            },
-            _ => {}
+    let mut open: Vec<Ref> = (0..older).map(Ref).collect();
+    result.references(&mut open);
+    while let Some(at) = open.pop() {
+        if found.insert(at.0)
+            && let Some(item) = item(at.0)
+        {
+            item.references(&mut open);
         }
     }
 }

@@ -10,18 +10,22 @@ use std::sync::Arc;
 pub(crate) struct Memory {
     /// Tensors that may share memory have the same class, which has the name of one of them.
     alias_class: FxHashMap<Name, Name>,
-    /// The tensors of each class that has more than the one that it is called after.
-    aliases: FxHashMap<Name, Vec<Name>>,
     /// The tensors of each class whose elements were known at some time since the last write.
     known: FxHashMap<Name, Vec<Name>>,
     /// The tensors that were written into, by the names of the results of the writes.
     pub(crate) write_base: FxHashMap<Name, Name>,
     /// The tensors that others have become in place, with other sizes, by what they became.
     pub(crate) identity: FxHashMap<Name, Name>,
+    /// Tensors that others have taken the place of, with other sizes.
+    pub(crate) substitution: FxHashMap<Name, Name>,
     /// The nodes that made views, by the names of their results.
     pub(crate) views: FxHashMap<Name, Arc<Node>>,
     /// All classes that operators wrote into.
     pub(crate) written: FxHashSet<Name>,
+    /// Classes that hold the elements of lists.
+    pub(crate) lists: FxHashSet<Name>,
+    /// Those of them whose elements may be the same tensor.
+    pub(crate) repeated: FxHashSet<Name>,
 }
 
 impl Memory {
@@ -32,9 +36,6 @@ impl Memory {
 
     /// Notes a tensor that may share the memory of a class.
     pub(crate) fn share(&mut self, name: Name, class: Name) {
-        if name != class {
-            self.aliases.entry(class.clone()).or_default().push(name.clone());
-        }
         self.alias_class.insert(name, class);
     }
 
@@ -46,11 +47,6 @@ impl Memory {
     /// Whether a tensor is in the class of another one.
     pub(crate) fn is_view(&self, name: &Name) -> bool {
         self.class_of(name) != name
-    }
-
-    /// The other tensors of a class.
-    pub(crate) fn aliases_of(&self, class: &Name) -> &[Name] {
-        self.aliases.get(class).map_or(&[], Vec::as_slice)
     }
 
     /// Notes that the elements of a tensor are known.
@@ -66,6 +62,15 @@ impl Memory {
         } else {
             self.known.get(class).cloned().unwrap_or_default()
         }
+    }
+
+    /// The tensor that has taken the place of this one, or this one.
+    pub(crate) fn current(&self, name: &Name) -> Name {
+        let mut name = name;
+        while let Some(next) = self.substitution.get(name) {
+            name = next;
+        }
+        name.clone()
     }
 
     /// The tensor that this one is, if it is the result of a write into it.

@@ -5,6 +5,7 @@ pub(crate) mod frame;
 pub(crate) mod heap;
 pub(crate) mod journal;
 pub(crate) mod liveness;
+pub(crate) mod may_alias;
 pub(crate) mod memory;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
 use frame::CallStack;
 use heap::{Heap, HeapDelta, HeapFork};
 use journal::{Changes, Journal};
+use may_alias::MayAlias;
 use pt2onnx_fx::{Name, Node};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashSet;
@@ -30,24 +32,16 @@ pub(crate) type Env = Journal<Name, Value>;
 pub(crate) struct State {
     pub(crate) heap: Heap,
     pub(crate) facts: Facts,
-    contents_undo: Option<Changes<Name, Contents>>,
     pub(crate) nodes: Vec<Node>,
     /// The conditions that hold in the branches that run.
     pub(crate) path_condition: Vec<Expr>,
     /// How the branches that run may be joined.
     pub(crate) join: JoinPolicy,
-    /// Tensors that others have taken the place of: with other sizes, or in a branch or loop that
-    /// writes into them.
-    pub(crate) substitution: Journal<Name, Name>,
-    /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the
-    /// view is made again.
-    pub(crate) stale_views: Journal<Name, ()>,
-    /// Memory that a write did not reach, and where that write is.
-    pub(crate) stale: Journal<Name, Arc<str>>,
-    /// The memory that the branch or body which runs writes into.
+    /// Memory that the model may have copies of, and the places of writes that did not reach them.
+    pub(crate) copies: MayAlias<Name, Arc<str>>,
+    /// The memory that the branch or body which runs writes into; of a rewound one, only that from
+    /// before it.
     pub(crate) mod_set: FxHashSet<Name>,
-    /// The tensors that get other sizes in place in the branch or body which runs.
-    pub(crate) shape_mutated: FxHashSet<Name>,
     /// How many values there were where the branch or body which runs began.
     pub(crate) region: usize,
     pub(crate) calls: CallStack,
@@ -85,11 +79,8 @@ pub(crate) struct Snapshot {
     nodes: usize,
     path_condition: usize,
     join: JoinPolicy,
-    substitution: Option<Changes<Name, Name>>,
-    stale_views: Option<Changes<Name, ()>>,
     stale: Option<Changes<Name, Arc<str>>>,
     mod_set: FxHashSet<Name>,
-    shape_mutated: FxHashSet<Name>,
     region: usize,
 }
 
@@ -107,11 +98,8 @@ pub(crate) struct Delta {
     pub(crate) heap: HeapDelta,
     pub(crate) contents: Changes<Name, Contents>,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) substitution: Changes<Name, Name>,
-    pub(crate) stale_views: Changes<Name, ()>,
     pub(crate) stale: Changes<Name, Arc<str>>,
     pub(crate) mod_set: FxHashSet<Name>,
-    pub(crate) shape_mutated: FxHashSet<Name>,
 }
 
 impl State {
@@ -119,15 +107,12 @@ impl State {
     pub(crate) fn fork(&mut self) -> Snapshot {
         Snapshot {
             heap: self.heap.fork(),
-            contents: self.contents_undo.replace(Changes::default()),
+            contents: self.facts.contents.fork(),
             nodes: self.nodes.len(),
             path_condition: self.path_condition.len(),
             join: self.join,
-            substitution: self.substitution.fork(),
-            stale_views: self.stale_views.fork(),
-            stale: self.stale.fork(),
+            stale: self.copies.stale.fork(),
             mod_set: std::mem::take(&mut self.mod_set),
-            shape_mutated: std::mem::take(&mut self.shape_mutated),
             region: self.region,
         }
     }
@@ -143,30 +128,23 @@ impl State {
     /// Undoes what happened since a fork, and returns what was changed. Calls and warnings stay for
     /// the message of a failure, until [`unwind`](Self::unwind).
     pub(crate) fn rewind(&mut self, snapshot: Snapshot) -> Delta {
-        let mut contents =
-            std::mem::replace(&mut self.contents_undo, snapshot.contents).unwrap_or_default();
-        for (name, slot) in &mut contents {
-            *slot = match slot.take() {
-                Some(old) => self.facts.contents.insert(name.clone(), old),
-                None => self.facts.contents.remove(name),
-            };
-        }
+        // Nobody knows memory that was made since then.
+        let values = &self.facts.values;
+        let is_older = |name: &Name| values.get_index_of(name).is_some_and(|at| at < self.region);
+        self.mod_set.retain(is_older);
         self.path_condition.truncate(snapshot.path_condition);
         self.join = snapshot.join;
         self.region = snapshot.region;
         Delta {
             heap: self.heap.rewind(snapshot.heap),
-            contents,
+            contents: self.facts.contents.rewind(snapshot.contents),
             nodes: self.nodes.split_off(snapshot.nodes.min(self.nodes.len())),
-            substitution: self.substitution.rewind(snapshot.substitution),
-            stale_views: self.stale_views.rewind(snapshot.stale_views),
-            stale: self.stale.rewind(snapshot.stale),
+            stale: self.copies.stale.rewind(snapshot.stale),
             mod_set: std::mem::replace(&mut self.mod_set, snapshot.mod_set),
-            shape_mutated: std::mem::replace(&mut self.shape_mutated, snapshot.shape_mutated),
         }
     }
 
-    /// Makes changes again that were undone, other than what took the place of tensors.
+    /// Makes changes again that were undone.
     pub(crate) fn apply(&mut self, delta: Delta) {
         for (at, item) in delta.heap.items {
             if let Some(slot) = self.heap.get_mut(at) {
@@ -174,14 +152,10 @@ impl State {
             }
         }
         self.heap.apply_stale(delta.heap.stale);
-        for (name, contents) in delta.contents {
-            match contents {
-                Some(contents) => self.set_contents(name, contents),
-                None => self.forget_contents(&name),
-            }
-        }
+        self.facts.contents.apply(delta.contents);
         self.nodes.extend(delta.nodes);
-        self.stale.apply(delta.stale);
+        self.copies.stale.apply(delta.stale);
+        self.mod_set.extend(delta.mod_set);
     }
 
     /// Ends the calls that began since then, and drops the warnings.
@@ -199,38 +173,9 @@ impl State {
     /// Keeps what happened since a fork.
     pub(crate) fn commit(&mut self, snapshot: Snapshot) {
         self.heap.commit(snapshot.heap);
-        let inner = std::mem::replace(&mut self.contents_undo, snapshot.contents);
-        if let Some(undo) = &mut self.contents_undo {
-            for (name, old) in inner.unwrap_or_default() {
-                undo.entry(name).or_insert(old);
-            }
-        }
-        self.substitution.commit(snapshot.substitution);
-        self.stale_views.commit(snapshot.stale_views);
-        self.stale.commit(snapshot.stale);
+        self.facts.contents.commit(snapshot.contents);
+        self.copies.stale.commit(snapshot.stale);
         self.mod_set.extend(snapshot.mod_set);
-        self.shape_mutated.extend(snapshot.shape_mutated);
-    }
-
-    /// Whether what happens may be undone.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.contents_undo.is_some()
-    }
-
-    /// Notes the elements of a tensor.
-    pub(crate) fn set_contents(&mut self, name: Name, contents: Contents) {
-        let old = self.facts.contents.insert(name.clone(), contents);
-        if let Some(undo) = &mut self.contents_undo {
-            undo.entry(name).or_insert(old);
-        }
-    }
-
-    /// Forgets the elements of a tensor.
-    pub(crate) fn forget_contents(&mut self, name: &Name) {
-        if let (Some(old), Some(undo)) = (self.facts.contents.remove(name), &mut self.contents_undo)
-        {
-            undo.entry(name.clone()).or_insert(Some(old));
-        }
     }
 
     /// Whether a value was made in the branch or body which runs.
