@@ -121,7 +121,7 @@ impl Evaluator<'_> {
         // even, or which of two is larger.
         let general = !self.may_be_zero(condition) && self.is_general(condition);
         self.saw_symbolic_branch |= general;
-        let exact = self.state.join.is_exact() || (self.policy.case_split && general);
+        let exact = self.state.join == JoinPolicy::Exact || (self.policy.case_split && general);
         let how = if exact { JoinPolicy::Exact } else { JoinPolicy::AllowNumbers };
         let outer = std::mem::replace(&mut self.state.join, how);
         let flow = self.fork_join(test, bodies, env);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     error::Problem,
     eval::{Env, Evaluator, Flow, Step, expected},
-    state::{Delta, State, journal::Changes, liveness::reachable},
+    state::{Delta, JoinPolicy, State, journal::Changes, liveness::reachable},
     types::{Contents, of_data},
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
@@ -95,7 +95,7 @@ impl Evaluator<'_> {
         };
         let changed = self.live_changes(&yes, &no)?;
         let lists = self.resized_lists(&yes.delta, &no.delta, &changed, &new);
-        if !lists.is_empty() && !self.state.join.is_exact() {
+        if !lists.is_empty() && self.state.join != JoinPolicy::Exact {
             return Ok(ForkResult::Lists(lists));
         }
         let branches = [yes, no];

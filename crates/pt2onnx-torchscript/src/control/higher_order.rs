@@ -1,10 +1,8 @@
 //! Bodies of higher-order ops: separate graphs, which get all that they read as operands.
 
-use crate::eval::{Evaluator, Step};
+use crate::eval::{Evaluator, Step, to_fx::positional};
 use indexmap::IndexSet;
-use pt2onnx_fx::{
-    ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
-};
+use pt2onnx_fx::{Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values};
 use pt2onnx_symbolic::{Expr, Range};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -50,7 +48,7 @@ impl Evaluator<'_> {
             captured.extend(body.outputs.iter().filter(|name| !made.contains(*name)).cloned());
         }
         let captured: Vec<Name> = captured.into_iter().collect();
-        let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
+        let positional = |value| positional("", value);
         let mut args: Vec<NamedArg> = first.iter().cloned().map(positional).collect();
         for body in bodies {
             let name = self.fresh(body.name);
@@ -92,7 +90,7 @@ impl Evaluator<'_> {
     }
 
     /// A value as an argument.
-    fn value_argument(&self, name: &Name) -> Argument {
+    pub(crate) fn value_argument(&self, name: &Name) -> Argument {
         let named = name.clone();
         match self.state.facts.values.get(name) {
             Some(ValueMeta::SymInt { .. }) => Argument::SymInt(SymArg::Name(named)),

@@ -6,7 +6,7 @@ use crate::{
     error::{Problem, Step},
     eval::{Flow, MAX_STEPS, arith::to_float, expected, unbound, unsupported},
     schema::Type,
-    state::{Env, equality::Equality},
+    state::{Env, JoinPolicy, equality::Equality},
     types::of_data,
     value::{DynList, Item, Optional, Ref, Tuple, Value, quantized::Quantized},
 };
@@ -151,7 +151,7 @@ impl<'j> Joiner<'j> {
                 Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
             }
             (Value::Int(x), Value::Int(y))
-                if !self.base.how.is_exact()
+                if self.base.how != JoinPolicy::Exact
                     && let Some(size) = self.size(x, y) =>
             {
                 Value::Int(size)
@@ -159,12 +159,12 @@ impl<'j> Joiner<'j> {
             (Value::Int(_), Value::Int(_))
             | (Value::Bool(_), Value::Bool(_))
             | (Value::Float(_), Value::Float(_))
-                if !self.base.how.is_exact() =>
+                if self.base.how != JoinPolicy::Exact =>
             {
                 self.number([a, b])?
             }
             (Value::None | Value::Optional(_), _) | (_, Value::None | Value::Optional(_))
-                if self.base.how.allows_optional() =>
+                if self.base.how == JoinPolicy::AllowOptional =>
             {
                 self.optional([a, b])?
             }
@@ -452,7 +452,7 @@ impl<'j> Joiner<'j> {
         let mut meta = a;
         for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
             if constraints.prove_eq(size, other) != Some(true) {
-                if self.base.how.is_exact() {
+                if self.base.how == JoinPolicy::Exact {
                     return Err(lengths());
                 }
                 *size = match self.size(size, other) {
@@ -491,7 +491,7 @@ impl<'j> Joiner<'j> {
 
     /// A list that each branch has made in another way, as a sequence.
     fn sequences(&mut self, a: &Item, b: &Item) -> Step<DynList> {
-        if !self.base.allow_sequences || self.base.how.is_exact() {
+        if !self.base.allow_sequences || self.base.how == JoinPolicy::Exact {
             return Err(lengths());
         }
         let (a, first) = self.as_sequence(a)?;

@@ -4,6 +4,7 @@
 use crate::{
     control::loop_carried::{Carried, Place, leaves},
     eval::{Evaluator, Step, in_loop},
+    state::JoinPolicy,
     value::{Item, Optional, Ref, Value},
 };
 use pt2onnx_fx::Name;
@@ -16,17 +17,13 @@ impl Evaluator<'_> {
         let before = before.cloned().unwrap_or(Value::None);
         Ok(match (&before, later) {
             (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
-                let mut items = Vec::with_capacity(b.items.len());
-                for (a, b) in a.items.iter().zip(&b.items) {
-                    items.push(self.initial_value(Some(a), b)?);
-                }
-                self.tuple(items, b.class.clone())?
+                let pairs = a.items.iter().zip(&b.items);
+                let items = pairs.map(|(a, b)| self.initial_value(Some(a), b)).collect::<Step<_>>();
+                self.tuple(items?, b.class.clone())?
             }
             (Value::Undef(_), Value::Tuple(b)) => {
-                let mut items = Vec::with_capacity(b.items.len());
-                for b in &b.items {
-                    items.push(self.initial_value(Some(&before), b)?);
-                }
+                let items = b.items.iter().map(|b| self.initial_value(Some(&before), b));
+                let items = items.collect::<Step<_>>()?;
                 self.tuple(items, b.class.clone())?
             }
             (Value::Undef(_), Value::Tensor(name)) => {
@@ -61,11 +58,9 @@ impl Evaluator<'_> {
             (Value::Undef(_), Value::Tuple(_)) => true,
             (Value::Undef(_), other) if leaf(other) => true,
             (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
-                let mut other = false;
-                for (a, b) in a.items.iter().zip(&b.items) {
-                    other |= self.form(name, a, b)?;
-                }
-                other
+                let pairs = a.items.iter().zip(&b.items);
+                let forms = pairs.map(|(a, b)| self.form(name, a, b)).collect::<Step<Vec<bool>>>();
+                forms?.contains(&true)
             }
             (Value::Optional(maybe), other) => {
                 let (_, other) = Optional::parts(other);
@@ -73,7 +68,7 @@ impl Evaluator<'_> {
             }
             (Value::None, Value::None) => false,
             (Value::None, other) | (other, Value::None | Value::Optional(_))
-                if self.state.join.allows_optional()
+                if self.state.join == JoinPolicy::AllowOptional
                     && (leaf(other)
                         || matches!(
                             other,
@@ -147,8 +142,7 @@ impl Evaluator<'_> {
         }
         let slot = match (self.state.heap.get_mut(of.0), place) {
             (Some(Item::Object { attributes, .. }), Place::Attribute(name)) => {
-                attributes.insert(name.clone(), value);
-                return;
+                Some(attributes.entry(name.clone()).or_insert(Value::None))
             }
             (Some(Item::List { items, .. }), Place::Element(at)) => items.get_mut(*at),
             (Some(Item::Dict(entries)), Place::Element(at)) => {

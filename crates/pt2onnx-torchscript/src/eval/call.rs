@@ -3,7 +3,7 @@
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, unbound, unsupported},
+    eval::{Env, Evaluator, Flow, Step, expected, overload::is_plain, unbound, unsupported},
     schema::Type,
     state::frame::Frame,
     syntax::{Call, ExprKind},
@@ -293,16 +293,7 @@ impl Evaluator<'_> {
                 tuple.class.as_ref().is_some_and(|class| *class.name == **name)
             }
             (Type::Named(name), Value::Enum(member)) => member.class == **name,
-            (Type::Tensor, Value::Tensor(_))
-            | (Type::Int, Value::Int(_))
-            | (Type::Float, Value::Float(_))
-            | (Type::Bool, Value::Bool(_))
-            | (Type::Complex, Value::Complex(..))
-            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
-            | (Type::Str, Value::Str(_) | Value::UnknownStr(_))
-            | (Type::Device, Value::Device(_))
-            | (Type::None, Value::None) => true,
-            _ => false,
+            _ => is_plain(value, ty),
         }
     }
 }

@@ -130,7 +130,11 @@ impl Evaluator<'_> {
             | "float" | "lift_fresh" | "squeeze" | "unsqueeze" | "view" | "reshape" | "flatten"
             | "double" | "long" => Some(converted(operand("self")?, dtype)),
             "floor" | "ceil" | "neg" | "trunc" | "abs" => {
-                operand("self")?.into_iter().map(|e| unary(name, e, dtype)).collect()
+                let unary = |e| match arith::unary(name, &as_value(e)).ok()?? {
+                    Value::Int(e) if !dtype.is_int() => Some(arith::to_float(&e)),
+                    other => other.number().cloned(),
+                };
+                operand("self")?.into_iter().map(unary).collect()
             }
             "add" | "sub" | "mul" | "div" | "floor_divide" | "remainder" | "rsub" | "eq" | "ne"
             | "lt" | "le" | "gt" | "ge" | "maximum" | "minimum" | "__and__" | "__or__" | "max"
@@ -238,15 +242,12 @@ impl Evaluator<'_> {
     }
 
     fn arithmetic(&self, op: &str, a: Expr, b: Expr, dtype: DType) -> Option<Expr> {
-        let (a, b) = (as_value(a), as_value(b));
         if op == "trunc_div" {
-            let (x, y) = (a.number()?, b.number()?);
-            let positive = self.constraints().prove_ge(x, &Expr::ZERO)
-                && self.constraints().prove_gt(y, &Expr::ZERO);
-            let floor = positive && x.is_integer() && y.is_integer();
-            return floor.then(|| x.floor_div(y));
+            let known = self.constraints();
+            let positive = known.prove_ge(&a, &Expr::ZERO) && known.prove_gt(&b, &Expr::ZERO);
+            return (positive && a.is_integer() && b.is_integer()).then(|| a.floor_div(&b));
         }
-        let value = arith::binary(op, &a, &b).ok()??;
+        let value = arith::binary(op, &as_value(a), &as_value(b)).ok()??;
         let e = value.number()?;
         Some(if dtype.is_float() { arith::to_float(e) } else { e.clone() })
     }
@@ -277,14 +278,6 @@ fn int_arg(node: &Node, name: &str, default: i64) -> Option<i64> {
 /// An index that counts from the end if it is negative, as one from the start.
 fn from_start(index: i64, length: usize) -> i64 {
     if index < 0 { index + length as i64 } else { index }
-}
-
-/// An element of the result of `floor` and the like.
-fn unary(name: &str, e: Expr, dtype: DType) -> Option<Expr> {
-    match arith::unary(name, &as_value(e)).ok()?? {
-        Value::Int(e) if !dtype.is_int() => Some(arith::to_float(&e)),
-        other => other.number().cloned(),
-    }
 }
 
 /// A number, rounded to float32.
@@ -321,18 +314,12 @@ fn as_value(e: Expr) -> Value {
 
 /// Elements after a conversion of the element type.
 fn converted(items: Vec<Expr>, dtype: DType) -> Vec<Expr> {
-    let convert = |e: Expr| {
-        if dtype.is_float() {
-            arith::to_float(&e)
-        } else if dtype == DType::Bool {
-            match known(&e) {
-                Some(f) => Expr::bool(f != 0.0),
-                None if e.is_boolean() => e,
-                None => Expr::call(Func::Ne, vec![e, Expr::ZERO]),
-            }
-        } else {
-            arith::truncated(&e).unwrap_or(e)
-        }
+    let convert = |e: Expr| match known(&e) {
+        _ if dtype.is_float() => arith::to_float(&e),
+        _ if dtype != DType::Bool => arith::truncated(&e).unwrap_or(e),
+        Some(f) => Expr::bool(f != 0.0),
+        None if e.is_boolean() => e,
+        None => Expr::call(Func::Ne, vec![e, Expr::ZERO]),
     };
     items.into_iter().map(convert).collect()
 }

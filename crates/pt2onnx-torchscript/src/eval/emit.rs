@@ -2,16 +2,14 @@
 
 use crate::{
     error::Problem,
-    eval::{Evaluator, MAX_NODES, Step, overload::Bound, unbound, unsupported},
+    eval::{Evaluator, MAX_NODES, Step, overload::Bound, to_fx::positional, unbound, unsupported},
     schema::{Schema, Type},
     types::{Contents, Outcome, Typed},
     value::Value,
 };
-use pt2onnx_fx::{
-    ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, TensorMeta, ValueMeta, views,
-};
+use pt2onnx_fx::{ArgKind, Argument, Name, NamedArg, Node, OpName, TensorMeta, ValueMeta, views};
 use pt2onnx_symbolic::{Constraints, Expr};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 impl Evaluator<'_> {
     /// Calls an operator by its overload, and adds its node.
@@ -146,17 +144,13 @@ impl Evaluator<'_> {
             Some(Argument::Ints(dims)) => dims.clone(),
             _ => (0..rank).collect(),
         };
-        let mut kept = Vec::new();
+        let mut kept = BTreeSet::new();
         for dim in dims {
-            if let Some(size) = self.size_along(tensor, dim)?
-                && self.is_one(&size).is_none()
-            {
-                kept.push(format!("`{size}`"));
-            }
+            let size = self.size_along(tensor, dim)?.filter(|size| self.is_one(size).is_none());
+            kept.extend(size.map(|size| format!("`{size}`")));
         }
-        kept.sort();
-        kept.dedup();
         if !kept.is_empty() {
+            let kept: Vec<String> = kept.into_iter().collect();
             self.note(format!("`{op}` keeps {}, taken not to be 1", kept.join(", ")));
         }
         Ok(())
@@ -168,12 +162,7 @@ impl Evaluator<'_> {
         op: &str,
         args: impl IntoIterator<Item = (&'static str, Argument)>,
     ) -> Step<Argument> {
-        let given = |(name, value): (&str, _)| NamedArg {
-            name: name.into(),
-            kind: ArgKind::Positional,
-            value,
-        };
-        let args = args.into_iter().map(given).collect();
+        let args = args.into_iter().map(|(name, value)| positional(name, value)).collect();
         let mut node = self.node(OpName::new("pt2onnx", op, "default"), args)?;
         let output = Argument::Tensor(node.name.clone());
         node.outputs.push(output.clone());
@@ -204,7 +193,7 @@ impl Evaluator<'_> {
         root: Option<&Name>,
         node: &Node,
     ) -> Step<(Argument, Value)> {
-        let found = match &typed.meta {
+        let value = match &typed.meta {
             ValueMeta::Tensor(_) => {
                 let contents = typed.contents.or_else(|| self.sizes_of(node, &typed.meta));
                 let root = root.cloned().unwrap_or_else(|| name.clone());
@@ -212,23 +201,17 @@ impl Evaluator<'_> {
                 if let Some(contents) = contents {
                     self.set_contents(name.clone(), contents);
                 }
-                (Argument::Tensor(name.clone()), Value::Tensor(name.clone()))
+                Value::Tensor(name.clone())
             }
-            ValueMeta::SymInt { expr, .. } => {
-                (Argument::SymInt(SymArg::Name(name.clone())), Value::Int(expr.clone()))
-            }
-            ValueMeta::SymFloat { expr, .. } => {
-                (Argument::SymFloat(SymArg::Name(name.clone())), Value::Float(expr.clone()))
-            }
-            ValueMeta::SymBool { expr, .. } => {
-                (Argument::SymBool(SymArg::Name(name.clone())), Value::Bool(expr.clone()))
-            }
+            ValueMeta::SymInt { expr, .. } => Value::Int(expr.clone()),
+            ValueMeta::SymFloat { expr, .. } => Value::Float(expr.clone()),
+            ValueMeta::SymBool { expr, .. } => Value::Bool(expr.clone()),
             ValueMeta::CustomObj { .. } => {
                 return unsupported("an operator that returns an object");
             }
         };
-        self.state.facts.values.insert(name, typed.meta);
-        Ok(found)
+        self.state.facts.values.insert(name.clone(), typed.meta);
+        Ok((self.value_argument(&name), value))
     }
 
     /// The type of a tensor.

@@ -3,11 +3,11 @@
 use crate::{
     archive::Definition,
     error::Problem,
-    eval::{Env, Evaluator, Step, expected, raises, unbound},
+    eval::{Env, Evaluator, Step, arith, expected, raises, unbound},
     schema::Type,
     syntax::{Expr, ExprKind},
     value::{
-        Callee, DynList, EnumMember, Item, Tuple, Value, dyn_list::element_spec::element_type,
+        Callee, DynList, EnumMember, Item, Ref, Tuple, Value, dyn_list::element_spec::element_type,
     },
 };
 use pt2onnx_fx::Name;
@@ -33,13 +33,11 @@ impl Evaluator<'_> {
             ExprKind::Complex(re, im) => Value::Complex(*re, *im),
             ExprKind::Str(text) => Value::Str(text.clone()),
             ExprKind::Neg(inner) => match self.eval(inner, env)? {
-                Value::Int(e) => Value::Int(-e),
-                Value::Float(e) => match crate::value::known(&e) {
-                    Some(f) => Value::float(-f),
-                    None => Value::Float(-e),
-                },
                 Value::Complex(re, im) => Value::Complex(-re, -im),
-                other => return expected("a number", &other),
+                number => match arith::unary("neg", &number)? {
+                    Some(negative) => negative,
+                    None => return expected("a number", &number),
+                },
             },
             ExprKind::Attr(base, name) => {
                 let base = self.eval(base, env)?;
@@ -193,7 +191,7 @@ impl Evaluator<'_> {
                 Value::Tensor(_),
                 Type::Int | Type::Float | Type::Number | Type::Bool | Type::Complex,
             ) => self.scalar_of(&value, ty.given()),
-            (Value::Int(e), Type::Float) => Ok(Value::Float(crate::eval::arith::to_float(e))),
+            (Value::Int(e), Type::Float) => Ok(Value::Float(arith::to_float(e))),
             _ => Ok(value),
         }
     }
@@ -208,10 +206,8 @@ impl Evaluator<'_> {
                 vec![],
             ),
             Value::Dict(dict) => {
-                let entries = self.entries(*dict).to_vec();
-                self.steps(entries.len())?;
-                let found = self.place_of(entries.iter().map(|(key, _)| key), index)?;
-                match found.and_then(|at| entries.get(at)) {
+                let found = self.entry_of(*dict, index)?;
+                match found.and_then(|at| self.entries(*dict).get(at)) {
                     Some((_, value)) => Ok(value.clone()),
                     None => raises("KeyError"),
                 }
@@ -235,6 +231,12 @@ impl Evaluator<'_> {
         }
     }
 
+    /// The place of a key in a dict.
+    fn entry_of(&mut self, dict: Ref, key: &Value) -> Step<Option<usize>> {
+        self.steps(self.entries(dict).len())?;
+        self.place_of(self.entries(dict).iter().map(|(key, _)| key), key)
+    }
+
     pub(crate) fn set_item(&mut self, base: &Value, index: &Value, value: Value) -> Step<()> {
         match base {
             Value::List(list) => {
@@ -251,9 +253,7 @@ impl Evaluator<'_> {
                 Ok(())
             }
             Value::Dict(dict) => {
-                let entries = self.entries(*dict).to_vec();
-                self.steps(entries.len())?;
-                let at = self.place_of(entries.iter().map(|(key, _)| key), index)?;
+                let at = self.entry_of(*dict, index)?;
                 let entries = self.entries_mut(*dict)?;
                 match at.and_then(|at| entries.get_mut(at)) {
                     Some(entry) => entry.1 = value,
@@ -316,18 +316,16 @@ impl Evaluator<'_> {
 
     /// The type of the elements of a list, by its annotation or its numbers.
     pub(crate) fn element(&self, list: &Value) -> Option<Type> {
-        match list {
-            Value::List(list) => match self.state.heap.get(list.0) {
-                Some(Item::List { element: None, items }) => match items.first() {
-                    Some(Value::Int(_)) => Some(Type::Int),
-                    Some(Value::Float(_)) => Some(Type::Float),
-                    Some(Value::Bool(_)) => Some(Type::Bool),
-                    _ => None,
-                },
-                Some(Item::List { element, .. }) => element.clone(),
-                Some(Item::DynList(parts)) => Some(parts.element.clone()),
+        let Value::List(list) = list else { return None };
+        match self.state.heap.get(list.0)? {
+            Item::List { element: None, items } => match items.first()? {
+                Value::Int(_) => Some(Type::Int),
+                Value::Float(_) => Some(Type::Float),
+                Value::Bool(_) => Some(Type::Bool),
                 _ => None,
             },
+            Item::List { element, .. } => element.clone(),
+            Item::DynList(parts) => Some(parts.element.clone()),
             _ => None,
         }
     }

@@ -158,17 +158,11 @@ impl Evaluator<'_> {
                 self.fits(&maybe.value, inner, length, convert)
             }
             (Type::Optional(inner), _) => self.fits(value, inner, length, convert),
-            (Type::Tensor, Value::Tensor(_))
-            | (Type::Int, Value::Int(_))
-            | (Type::Float, Value::Float(_))
-            | (Type::Complex, Value::Complex(..))
-            | (Type::Bool, Value::Bool(_))
-            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
-            | (Type::Str, Value::Str(_))
-            | (Type::Device, Value::Device(_))
-            | (Type::DType | Type::Layout | Type::MemoryFormat, Value::Int(_))
-            | (Type::None, Value::None)
-            | (Type::Any, _) => true,
+            (Type::DType | Type::Layout | Type::MemoryFormat, Value::Int(_)) | (Type::Any, _) => {
+                true
+            }
+            (Type::Str, Value::UnknownStr(_)) => false,
+            _ if is_plain(value, ty) => true,
             (Type::Int | Type::Float | Type::Complex | Type::Number, _) => tensor,
             (Type::Device, Value::Str(_)) => convert,
             (Type::List(_), Value::List(list)) if self.dyn_list(*list).is_some() => false,
@@ -195,14 +189,10 @@ impl Evaluator<'_> {
     }
 
     fn converted(&mut self, schema: &Schema, bound: Bound) -> Step<Bound> {
-        let mut converted = Bound::with_capacity(bound.len());
-        for (value, param) in bound.into_iter().zip(&schema.params) {
-            converted.push(match value {
-                Some(value) => Some(self.convert(value, &param.ty, param.length)?),
-                None => None,
-            });
-        }
-        Ok(converted)
+        let values = bound.into_iter().zip(&schema.params).map(|(value, param)| {
+            value.map(|value| self.convert(value, &param.ty, param.length)).transpose()
+        });
+        values.collect()
     }
 
     fn convert(&mut self, value: Value, ty: &Type, length: Option<usize>) -> Step<Value> {
@@ -221,6 +211,22 @@ impl Evaluator<'_> {
             _ => value,
         })
     }
+}
+
+/// Whether a value that has no parts has a type.
+pub(crate) fn is_plain(value: &Value, ty: &Type) -> bool {
+    matches!(
+        (ty, value),
+        (Type::Tensor, Value::Tensor(_))
+            | (Type::Int, Value::Int(_))
+            | (Type::Float, Value::Float(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Complex, Value::Complex(..))
+            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
+            | (Type::Str, Value::Str(_) | Value::UnknownStr(_))
+            | (Type::Device, Value::Device(_))
+            | (Type::None, Value::None)
+    )
 }
 
 /// The argument of a parameter by its name. Old code says `input` for `self`.

@@ -147,22 +147,19 @@ impl Evaluator<'_> {
     /// A node whose result is an expression over numbers; it stands for the arithmetic that the
     /// expression says.
     fn number_node(&mut self, op: &str, sources: Vec<Argument>, meta: ValueMeta) -> Step<Name> {
-        let args = sources.into_iter().map(|value| NamedArg {
-            name: "".into(),
-            kind: ArgKind::Positional,
-            value,
-        });
-        let mut node = self.node(OpName::new("torch", op, ""), args.collect())?;
+        let args = sources.into_iter().map(|value| positional("", value)).collect();
+        let mut node = self.node(OpName::new("torch", op, ""), args)?;
         let name = node.name.clone();
-        let named = SymArg::Name(name.clone());
-        node.outputs.push(match meta {
-            ValueMeta::SymFloat { .. } => Argument::SymFloat(SymArg::Name(name.clone())),
-            _ => Argument::SymInt(named),
-        });
         self.state.facts.values.insert(name.clone(), meta);
+        node.outputs.push(self.value_argument(&name));
         self.push(node)?;
         Ok(name)
     }
+}
+
+/// A positional argument.
+pub(crate) fn positional(name: &str, value: Argument) -> NamedArg {
+    NamedArg { name: name.into(), kind: ArgKind::Positional, value }
 }
 
 /// The element type of PyTorch's number.

@@ -14,17 +14,13 @@ pub(crate) type ItemChanges = BTreeMap<usize, Item>;
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     items: Vec<Item>,
-    /// Items that changed since the last fork as they were then, and how many items there were.
-    undo: Option<(ItemChanges, usize)>,
+    /// Items that changed since each fork as they were then, and how many items there were.
+    undo: Vec<(ItemChanges, usize)>,
     /// Items that may be others.
     copies: MayAlias<Ref, ()>,
     /// Whether an item was read that a change did not reach.
     stale_read: Cell<bool>,
 }
-
-/// The records from before a fork.
-#[derive(Debug)]
-pub(crate) struct HeapFork(Option<(ItemChanges, usize)>, Option<Changes<Ref, ()>>);
 
 /// The changes since a fork.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +50,7 @@ impl Heap {
 
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Item> {
         let item = self.items.get_mut(at)?;
-        if let Some((undo, old)) = &mut self.undo
+        if let Some((undo, old)) = self.undo.last_mut()
             && at < *old
         {
             undo.entry(at).or_insert_with(|| item.clone());
@@ -64,7 +60,7 @@ impl Heap {
 
     /// An item as it was at the last fork; `None` for one that was made since.
     pub(crate) fn before(&self, at: usize) -> Option<&Item> {
-        match &self.undo {
+        match self.undo.last() {
             Some((undo, old)) if at < *old => undo.get(&at).or_else(|| self.items.get(at)),
             _ => None,
         }
@@ -72,34 +68,37 @@ impl Heap {
 
     /// The items that changed since the last fork, as they were before, in order.
     pub(crate) fn changed(&self) -> impl Iterator<Item = (usize, &Item)> {
-        self.undo.iter().flat_map(|(undo, _)| undo.iter().map(|(at, item)| (*at, item)))
+        self.undo.last().into_iter().flat_map(|(undo, _)| undo.iter().map(|(at, item)| (*at, item)))
     }
 
-    pub(crate) fn fork(&mut self) -> HeapFork {
-        let outer = self.undo.replace((ItemChanges::default(), self.items.len()));
-        HeapFork(outer, self.copies.stale.fork())
+    /// As [`Journal::fork`](super::journal::Journal::fork).
+    pub(crate) fn fork(&mut self) -> usize {
+        self.undo.push((ItemChanges::default(), self.items.len()));
+        self.copies.stale.fork()
     }
 
     /// Undoes the changes since a fork, and returns the newest items.
-    pub(crate) fn rewind(&mut self, fork: HeapFork) -> HeapDelta {
-        let (mut items, old) = std::mem::replace(&mut self.undo, fork.0).unwrap_or_default();
+    pub(crate) fn rewind(&mut self, depth: usize) -> HeapDelta {
+        let stale = self.copies.stale.rewind(depth);
+        self.commit(depth + 1);
+        let (mut items, old) = self.undo.pop().unwrap_or_default();
         for (at, item) in &mut items {
             if let Some(slot) = self.items.get_mut(*at) {
                 std::mem::swap(slot, item);
             }
         }
-        HeapDelta { items, stale: self.copies.stale.rewind(fork.1), old }
+        HeapDelta { items, stale, old }
     }
 
     /// Keeps the changes since a fork.
-    pub(crate) fn commit(&mut self, fork: HeapFork) {
-        let inner = std::mem::replace(&mut self.undo, fork.0);
-        if let (Some((undo, old)), Some((items, _))) = (&mut self.undo, inner) {
-            for (at, item) in items.into_iter().filter(|(at, _)| at < old) {
+    pub(crate) fn commit(&mut self, depth: usize) {
+        self.copies.stale.commit(depth);
+        for (inner, _) in self.undo.split_off(depth.min(self.undo.len())) {
+            let Some((undo, old)) = self.undo.last_mut() else { continue };
+            for (at, item) in inner.into_iter().filter(|(at, _)| at < old) {
                 undo.entry(at).or_insert(item);
             }
         }
-        self.copies.stale.commit(fork.1);
     }
 
     /// Notes that an item may be another one in PyTorch.

@@ -6,16 +6,16 @@ use std::{hash::Hash, ops::Deref};
 /// Values by the keys that changed since a fork; `None`: the key has no value.
 pub(crate) type Changes<K, V> = FxHashMap<K, Option<V>>;
 
-/// A map that keeps what its keys held at the last fork, if there is one.
+/// A map that keeps what its keys held at each fork.
 #[derive(Clone, Debug)]
 pub struct Journal<K, V> {
     now: FxHashMap<K, V>,
-    undo: Option<Changes<K, V>>,
+    undo: Vec<Changes<K, V>>,
 }
 
 impl<K, V> Default for Journal<K, V> {
     fn default() -> Self {
-        Self { now: FxHashMap::default(), undo: None }
+        Self { now: FxHashMap::default(), undo: Vec::new() }
     }
 }
 
@@ -30,7 +30,7 @@ impl<K, V> Deref for Journal<K, V> {
 impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let old = self.now.insert(key.clone(), value);
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = self.undo.last_mut() {
             undo.entry(key).or_insert(old);
         }
     }
@@ -43,19 +43,21 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
     }
 
     pub(crate) fn remove(&mut self, key: &K) {
-        if let (Some(old), Some(undo)) = (self.now.remove(key), &mut self.undo) {
+        if let (Some(old), Some(undo)) = (self.now.remove(key), self.undo.last_mut()) {
             undo.entry(key.clone()).or_insert(Some(old));
         }
     }
 
-    /// Begins to record changes. Returns what was recorded before, for `rewind` or `commit`.
-    pub(crate) fn fork(&mut self) -> Option<Changes<K, V>> {
-        self.undo.replace(FxHashMap::default())
+    /// Begins to record changes. Returns the depth for `rewind` or `commit`.
+    pub(crate) fn fork(&mut self) -> usize {
+        self.undo.push(Changes::default());
+        self.undo.len() - 1
     }
 
-    /// Undoes the changes since a fork; returns the newest values.
-    pub(crate) fn rewind(&mut self, outer: Option<Changes<K, V>>) -> Changes<K, V> {
-        let mut changes = std::mem::replace(&mut self.undo, outer).unwrap_or_default();
+    /// Undoes the changes since a fork, and ends those within it; returns the newest values.
+    pub(crate) fn rewind(&mut self, depth: usize) -> Changes<K, V> {
+        self.commit(depth + 1);
+        let mut changes = self.undo.pop().unwrap_or_default();
         for (key, slot) in &mut changes {
             *slot = match slot.take() {
                 Some(old) => self.now.insert(key.clone(), old),
@@ -65,19 +67,19 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
         changes
     }
 
-    /// Whether changes are recorded.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.undo.is_some()
-    }
-
     /// Keeps the changes since a fork.
-    pub(crate) fn commit(&mut self, outer: Option<Changes<K, V>>) {
-        let inner = std::mem::replace(&mut self.undo, outer).unwrap_or_default();
-        if let Some(undo) = &mut self.undo {
+    pub(crate) fn commit(&mut self, depth: usize) {
+        for inner in self.undo.split_off(depth.min(self.undo.len())) {
+            let Some(undo) = self.undo.last_mut() else { continue };
             for (key, old) in inner {
                 undo.entry(key).or_insert(old);
             }
         }
+    }
+
+    /// Whether changes are recorded.
+    pub(crate) fn is_forked(&self) -> bool {
+        !self.undo.is_empty()
     }
 
     pub(crate) fn apply(&mut self, changes: Changes<K, V>) {
@@ -93,7 +95,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Extend<(K, V)> for Journal<K, V> {
 
 impl<K: Clone + Eq + Hash, V: Clone> FromIterator<(K, V)> for Journal<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
-        Self { now: entries.into_iter().collect(), undo: None }
+        Self { now: entries.into_iter().collect(), undo: Vec::new() }
     }
 }
 

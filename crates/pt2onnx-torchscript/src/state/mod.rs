@@ -14,7 +14,7 @@ use crate::{
     value::Value,
 };
 use frame::CallStack;
-use heap::{Heap, HeapDelta, HeapFork};
+use heap::{Heap, HeapDelta};
 use journal::{Changes, Journal};
 use may_alias::MayAlias;
 use pt2onnx_fx::{Name, Node};
@@ -62,24 +62,13 @@ pub(crate) enum JoinPolicy {
     AllowOptional,
 }
 
-impl JoinPolicy {
-    pub(crate) fn is_exact(self) -> bool {
-        self == Self::Exact
-    }
-
-    pub(crate) fn allows_optional(self) -> bool {
-        self == Self::AllowOptional
-    }
-}
-
-/// The records from before a fork.
+/// The state at a fork.
 pub(crate) struct Snapshot {
-    heap: HeapFork,
-    contents: Option<Changes<Name, Contents>>,
+    /// The depth of the forks of all journals.
+    depth: usize,
     nodes: usize,
     path_condition: usize,
     join: JoinPolicy,
-    stale: Option<Changes<Name, Arc<str>>>,
     mod_set: FxHashSet<Name>,
     region: usize,
 }
@@ -105,13 +94,13 @@ pub(crate) struct Delta {
 impl State {
     /// Begins a branch or body, or what may have to be undone.
     pub(crate) fn fork(&mut self) -> Snapshot {
+        self.heap.fork();
+        self.copies.stale.fork();
         Snapshot {
-            heap: self.heap.fork(),
-            contents: self.facts.contents.fork(),
+            depth: self.facts.contents.fork(),
             nodes: self.nodes.len(),
             path_condition: self.path_condition.len(),
             join: self.join,
-            stale: self.copies.stale.fork(),
             mod_set: std::mem::take(&mut self.mod_set),
             region: self.region,
         }
@@ -136,10 +125,10 @@ impl State {
         self.join = snapshot.join;
         self.region = snapshot.region;
         Delta {
-            heap: self.heap.rewind(snapshot.heap),
-            contents: self.facts.contents.rewind(snapshot.contents),
+            heap: self.heap.rewind(snapshot.depth),
+            contents: self.facts.contents.rewind(snapshot.depth),
             nodes: self.nodes.split_off(snapshot.nodes.min(self.nodes.len())),
-            stale: self.copies.stale.rewind(snapshot.stale),
+            stale: self.copies.stale.rewind(snapshot.depth),
             mod_set: std::mem::replace(&mut self.mod_set, snapshot.mod_set),
         }
     }
@@ -172,9 +161,9 @@ impl State {
 
     /// Keeps what happened since a fork.
     pub(crate) fn commit(&mut self, snapshot: Snapshot) {
-        self.heap.commit(snapshot.heap);
-        self.facts.contents.commit(snapshot.contents);
-        self.copies.stale.commit(snapshot.stale);
+        self.heap.commit(snapshot.depth);
+        self.facts.contents.commit(snapshot.depth);
+        self.copies.stale.commit(snapshot.depth);
         self.mod_set.extend(snapshot.mod_set);
     }
 
