@@ -381,7 +381,9 @@ impl Evaluator<'_> {
                 }
             }
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
-                found.push(Argument::Tensor(self.as_tensor(value)?));
+                // One level more: tuples that share their parts hold very many numbers.
+                let tensor = Value::Tensor(self.as_tensor(value)?);
+                self.outputs(&tensor, found, depth - 1)?;
             }
             Value::Object(object) => {
                 let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
