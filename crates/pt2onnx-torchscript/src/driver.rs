@@ -51,8 +51,7 @@ pub struct Attempt {
 pub struct FlatProgram {
     /// The program to translate.
     pub best: Attempt,
-    /// The same with a whole program for each case, if sizes decide between branches: something in
-    /// the first one may have no translation.
+    /// The same by cases, if sizes decide: something in the first one may have no translation.
     pub case_split: Option<Attempt>,
 }
 
@@ -168,8 +167,7 @@ pub fn inputs(
 /// The objects of an archive.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The paths of the modules and the names of their classes in Python; the path of the root is
-    /// empty.
+    /// The paths of the modules, that of the root empty, and their classes in Python.
     pub modules: Vec<(String, String)>,
     /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
     pub tensors: IndexMap<String, Tensor>,
@@ -280,8 +278,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Loads the module and calls a method of it. Returns the tensors of its result, and the
-    /// attributes as the method found them.
+    /// Calls a method of the loaded module. Returns its results, and the attributes that it found.
     fn call_root(
         &mut self,
         (method, function, told): (&str, &Function, &GivenInputs),
@@ -436,8 +433,7 @@ impl Evaluator<'_> {
     }
 
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Attempt {
-        // Parameters and buffers in the order of the state dict, then constants and the user's
-        // inputs.
+        // Parameters and buffers as in the state dict, then constants and the user's inputs.
         let rank = |spec: &InputSpec| match spec {
             InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
             InputSpec::TensorConstant { .. } => 1,

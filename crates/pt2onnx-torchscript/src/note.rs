@@ -3,8 +3,7 @@
 use crate::error::Site;
 use std::fmt;
 
-/// Something that the program does for some inputs only, such as a branch that was chosen for all
-/// sizes.
+/// Something that holds for some inputs only, such as a branch chosen for all sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Where it is, if it has a single place.

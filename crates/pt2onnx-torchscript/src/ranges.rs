@@ -1,5 +1,4 @@
-//! Where code comes from: `*.py.debug_pkl` has the lines of the user's source for each part of a
-//! file of the code.
+//! Where code comes from: `*.py.debug_pkl` has the user's lines for each part of a file.
 
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value};
 use std::sync::Arc;
@@ -61,8 +60,7 @@ impl Ranges {
         Some(Self { pickle, strings, parts })
     }
 
-    /// Where the byte `at` of the code comes from, or else the first part after it and before
-    /// `end`.
+    /// Where the byte `at` of the code, or else the first part before `end`, comes from.
     pub(crate) fn origin(&self, at: usize, end: usize) -> Option<Origin> {
         let first = self.parts.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         let parts = self.parts.get(first..)?.iter();

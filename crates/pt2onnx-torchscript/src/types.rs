@@ -6,22 +6,19 @@ use pt2onnx_fx::{Name, Node, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 
-/// Infers the types of the results of operators. The evaluator runs in a separate thread, which has
-/// a large stack.
+/// Infers the types of the results of operators, in the thread of the evaluator.
 pub trait Types: Send {
     /// The results of a call, in the order of its schema's returns.
     ///
-    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names
-    /// of its schema; those with their default value are absent. Known integers are
+    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`), with arguments by the names of
+    /// its schema and without those that have their default value. Known integers are
     /// [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
-    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`.
-    /// `node.outputs` is empty: the interpreter names the results when it knows how many there are.
-    /// The values that the node reads are in `facts` by name. Elements of results of arithmetic on
-    /// sizes need not be given: the interpreter computes them itself.
+    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`, which
+    /// has all values that the node reads. `node.outputs` is empty: the interpreter names the
+    /// results, and computes the elements of arithmetic on sizes itself.
     ///
-    /// Calls are in the order of execution, and each names values that were inputs or results
-    /// before. A name is never used twice, also not in bodies, so that an implementation may keep
-    /// what it knows of a value by its name. It need not, as `facts` has all that can be known.
+    /// Calls are in the order of execution. A name is never used twice, also not in bodies, so that
+    /// an implementation may keep what it knows of a value by its name.
     ///
     /// Nodes that write (`add_`) return the tensor that they write into, with the type that it has
     /// then. Higher-order ops are never asked for, because their results are those of their bodies.
@@ -55,8 +52,7 @@ pub struct Facts {
     pub values: Values,
     /// Known elements by name. A write drops those of all aliases.
     pub contents: Journal<Name, Contents>,
-    /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or
-    /// demand.
+    /// Ranges and relations of symbols. Operators may add what they guarantee or demand.
     pub constraints: Constraints,
     /// Makes symbols for numbers that depend on data.
     pub symbols: Symbols,

@@ -1,6 +1,5 @@
-//! Results of `contiguous` that are their argument for some sizes only: a transposed tensor whose
-//! size may be 1. The model takes them for copies; where a write makes a difference, a warning says
-//! so.
+//! Results of `contiguous` that are their argument where a size is 1, of a transposed tensor. The
+//! model takes them for copies, and warns of writes that make a difference.
 
 use crate::{
     error::Site,
@@ -18,8 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Default)]
 pub(crate) struct ConditionalAlias {
     results: FxHashSet<Name>,
-    /// Whether what was written into is of the result, by its name, or else of the argument; and
-    /// where that is.
+    /// By the result: whether the write is into it, or else into the argument; and where it is.
     written: FxHashMap<Name, (bool, Site)>,
 }
 
@@ -64,8 +62,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The results that share the memory of a tensor, and whether the tensor is one of them or a
-    /// view of it.
+    /// The results that share the memory of a tensor, and whether it is one of them or a view.
     fn sides(&mut self, name: &Name) -> Step<Vec<(Name, bool)>> {
         if self.conditional.results.is_empty() {
             return Ok(Vec::new());

@@ -11,8 +11,7 @@ use pt2onnx_fx::{
 };
 
 impl Evaluator<'_> {
-    /// The result of such an operator; `None` where it makes another one. In a list that it makes,
-    /// arguments take the places of results that they are.
+    /// The result that is an argument. In a list of results, such arguments take their places.
     pub(crate) fn identity_result(
         &mut self,
         shared: &[Alias],

@@ -37,8 +37,7 @@ impl Evaluator<'_> {
         Ok(Some(made))
     }
 
-    /// A call with `out=`: the result is written into that tensor, or takes its place if it has
-    /// other sizes.
+    /// A call with `out=`: the result is written into it, or takes its place if the sizes differ.
     pub(crate) fn in_place_of(
         &mut self,
         full: &str,

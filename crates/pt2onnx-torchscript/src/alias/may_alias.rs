@@ -81,8 +81,7 @@ impl Evaluator<'_> {
         self.steps(count)
     }
 
-    /// An error if the tensor is not what it is in PyTorch, as a write into a copy did not reach
-    /// it.
+    /// An error if a write into a copy did not reach the tensor.
     pub(crate) fn check_fresh(&self, name: &Name) -> Step<()> {
         let copies = &self.state.copies;
         if copies.stale.is_empty() {
@@ -117,7 +116,7 @@ impl Evaluator<'_> {
     }
 
     /// An error if an iteration keeps a tensor by another name, and it or the next one writes into
-    /// the tensor: what the name stands for is a copy.
+    /// it.
     pub(crate) fn check_kept(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
         let written = self.state.mod_set.iter().filter(|root| !self.state.is_of_region(root));
         let written: FxHashSet<Name> = written.cloned().collect();
@@ -146,8 +145,7 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// An error if an iteration writes into a tensor and the next one reads a copy of it, before
-    /// the write as well as after it.
+    /// An error if an iteration writes into a tensor and the next one reads a copy of it.
     pub(crate) fn stale_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
         if self.state.copies.stale.is_empty() {
             return Ok(());
@@ -206,8 +204,7 @@ impl Evaluator<'_> {
         let mut found = Vec::new();
         for (variable, added) in carried.iter().zip(&outputs) {
             let Slot::List(list) = variable.slot else { continue };
-            // An iteration reads what the one before it has made, and once what was there before
-            // the loop.
+            // Iterations read what the one before has made, the first what was there before.
             let mut once = self.first_origins(&variable.initial);
             for (other, next) in carried.iter().zip(&outputs) {
                 count += next.len();

@@ -95,9 +95,9 @@ impl Evaluator<'_> {
             }
             Err(problem) => {
                 env.rewind(variables);
+                self.state.rewind(snapshot);
                 match problem {
                     Problem::Branch(_) | Problem::Unsupported(_) => {
-                        self.state.rewind(snapshot);
                         Ok(Err(of_sizes(test, problem)))
                     }
                     problem => Err(problem),
@@ -106,8 +106,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by
-    /// cases all numbers are the same.
+    /// Runs both branches by the policy for what decides.
     fn join_branches(&mut self, test: &Value, bodies: [Body<'_>; 2], env: &mut Env) -> Step<Flow> {
         let condition = match test {
             Value::Bool(condition)

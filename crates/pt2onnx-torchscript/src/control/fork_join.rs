@@ -1,5 +1,4 @@
-//! Both branches of a condition run on the same state, and are joined into the results of a `cond`
-//! node.
+//! Both branches of a condition run on one state, and are joined into a `cond` node.
 
 use super::{
     higher_order,
@@ -28,12 +27,8 @@ struct Condition {
     known: Option<Expr>,
 }
 
-/// The result of running both branches.
-enum ForkResult {
-    Joined(Flow),
-    /// They give these lists different lengths.
-    Lists(Vec<(Ref, Option<ElementSpec>)>),
-}
+/// Lists that branches give different lengths.
+type ResizedLists = Vec<(Ref, Option<ElementSpec>)>;
 
 impl Condition {
     /// The condition, if only sizes of inputs decide.
@@ -49,8 +44,7 @@ impl Condition {
 }
 
 impl Evaluator<'_> {
-    /// Runs both branches, again with lists whose length is not known, until their ends can be
-    /// joined.
+    /// Runs both branches, again with lists of unknown length, until they can be joined.
     pub(crate) fn fork_join(
         &mut self,
         test: &Value,
@@ -65,8 +59,8 @@ impl Evaluator<'_> {
         let condition = Condition { predicate, known };
         loop {
             match self.fork_join_once(&condition, bodies, env)? {
-                ForkResult::Joined(flow) => return Ok(flow),
-                ForkResult::Lists(lists) => {
+                Ok(flow) => return Ok(flow),
+                Err(lists) => {
                     for (list, element) in lists {
                         self.generalize(list, element)?;
                     }
@@ -80,7 +74,7 @@ impl Evaluator<'_> {
         condition: &Condition,
         bodies: [Body<'_>; 2],
         env: &mut Env,
-    ) -> Step<ForkResult> {
+    ) -> Step<Result<Flow, ResizedLists>> {
         let new = self.state.facts.symbols.clone().next(false);
         let mut run = |branch: usize| self.run_branch(bodies[branch], env, condition.holds(branch));
         let (yes, no) = match (run(0), run(1)) {
@@ -89,22 +83,21 @@ impl Evaluator<'_> {
             (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
                 env.apply(only.env);
                 self.state.apply(only.delta);
-                return Ok(ForkResult::Joined(only.flow));
+                return Ok(Ok(only.flow));
             }
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
         };
         let changed = self.live_changes(&yes, &no)?;
         let lists = self.resized_lists(&yes.delta, &no.delta, &changed, &new);
         if !lists.is_empty() && self.state.join != JoinPolicy::Exact {
-            return Ok(ForkResult::Lists(lists));
+            return Ok(Err(lists));
         }
         let branches = [yes, no];
         self.add_stale(&branches)?;
-        self.join_ends(condition, branches, &changed, env).map(ForkResult::Joined)
+        self.join_ends(condition, branches, &changed, env).map(Ok)
     }
 
-    /// Notes the memory that writes in branches did not reach. Memory of the first branch is not
-    /// there in the second one.
+    /// Notes the memory that writes did not reach. The second branch has none of the first one's.
     fn add_stale(&mut self, [yes, no]: &[Branch; 2]) -> Step<()> {
         self.steps(yes.delta.stale.len() + no.delta.stale.len())?;
         let values = &self.state.facts.values;
@@ -119,15 +112,14 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The lists from before that have other lengths after one branch than after the other. `new`
-    /// is the first symbol that the branches may have made.
+    /// The lists whose lengths the branches change differently. `new` is their first new symbol.
     fn resized_lists(
         &self,
         yes: &Delta,
         no: &Delta,
         changed: &BTreeSet<usize>,
         new: &Expr,
-    ) -> Vec<(Ref, Option<ElementSpec>)> {
+    ) -> ResizedLists {
         let mut found = Vec::new();
         for &at in changed {
             if !matches!(self.state.heap.get(at), Some(Item::List { .. })) {
@@ -152,8 +144,8 @@ impl Evaluator<'_> {
         found
     }
 
-    /// The items from before the branches that these change, and that can be read after them: if
-    /// both return from the function, what it has made for itself is lost.
+    /// The older items that the branches change, other than those that are lost as both return from
+    /// the function that has made them.
     fn live_changes(&mut self, yes: &Branch, no: &Branch) -> Step<BTreeSet<usize>> {
         let changed = |branch: &Branch| branch.delta.heap.items.keys().copied().collect();
         let mut all: BTreeSet<usize> = changed(yes);
@@ -191,8 +183,7 @@ impl Evaluator<'_> {
         Ok(Branch { flow: flow?, env, delta, made })
     }
 
-    /// Joins both branches into the results of a `cond` node, and returns what they do with the
-    /// flow.
+    /// Joins both branches into the results of a `cond` node, and returns their flow.
     fn join_ends(
         &mut self,
         condition: &Condition,
@@ -349,8 +340,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The first value if a predicate holds, and the second one otherwise; each with the nodes that
-    /// make it.
+    /// The first value if a predicate holds, or else the second one, with the nodes of each.
     pub(crate) fn choose(
         &mut self,
         predicate: Argument,
@@ -368,8 +358,7 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// A tensor of zeros of this element type and as many dimensions. A size that depends on data
-    /// is 0.
+    /// Zeros of this element type and rank. A size that depends on data is 0.
     pub(crate) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
         let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
         self.nothing(meta.dtype, meta.sizes.iter().map(size).collect())

@@ -10,8 +10,7 @@ use crate::{
 use pt2onnx_fx::Node;
 
 impl Evaluator<'_> {
-    /// The result of an operator with an unknown truth value, or with an argument that may be None;
-    /// `None` for other calls.
+    /// The result for an unknown truth value or what may be None; `None` for other arguments.
     pub(crate) fn guarded_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let flag = |(value, param): (&Option<Value>, &Param)| match value {
             Some(Value::Bool(e)) => e.as_int().is_none() && *param.ty.given() == Type::Bool,

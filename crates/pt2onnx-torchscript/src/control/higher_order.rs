@@ -28,8 +28,7 @@ pub(crate) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
 }
 
 impl Evaluator<'_> {
-    /// A call of a higher-order op: the arguments before its bodies, the bodies, those between them
-    /// and the operands, and the results.
+    /// A call with `first` before the bodies, and `then` between them and the operands.
     pub(crate) fn higher_order<const N: usize>(
         &mut self,
         op: &str,

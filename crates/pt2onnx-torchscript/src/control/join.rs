@@ -142,7 +142,8 @@ impl<'j> Joiner<'j> {
                 let items = pairs.map(|(a, b)| self.values(a, b)).collect::<Step<_>>()?;
                 Tuple::checked(items, x.class.clone())?
             }
-            _ if self.same(a, b) => a.clone(),
+            // 0 and 0.0 are equal, but not the same.
+            _ if a.kind() == b.kind() && self.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => Value::Tensor(self.tensors([x, y])?),
             (Value::Quantized(x), Value::Quantized(y))
                 if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
@@ -176,8 +177,7 @@ impl<'j> Joiner<'j> {
         })
     }
 
-    /// The list or dict that is one or the other. A change of it does not reach those that others
-    /// know.
+    /// The list or dict that is one or the other. Its changes do not reach these.
     fn refs(&mut self, pair: [Ref; 2]) -> Step<Ref> {
         if let Some(known) = self.pairs.get(&pair) {
             return Ok(*known);
@@ -290,8 +290,7 @@ impl<'j> Joiner<'j> {
         Ok(Optional::of(present, self.values(&x, &y)?))
     }
 
-    /// A value that only one of the branches makes. Nobody reads it after the other one, which
-    /// makes something of the same type.
+    /// A value that one branch makes. After the other one, nobody reads it: its type is enough.
     fn with_undef(&mut self, branch: usize, value: &Value) -> Step<Value> {
         self.step()?;
         let zero = match value {
@@ -382,8 +381,8 @@ impl<'j> Joiner<'j> {
         self.base.memory.write_base_of(&self.current(name))
     }
 
-    /// The tensor that is `x` in the first branch, and `y` in the second one. If both are the same
-    /// one, branches may have written into it.
+    /// The tensor that is `x` in the first branch, and `y` in the second one, or both: written
+    /// into.
     fn tensors(&mut self, [x, y]: [&Name; 2]) -> Step<Name> {
         let base = self.write_base_of(x);
         if base == self.write_base_of(y) {

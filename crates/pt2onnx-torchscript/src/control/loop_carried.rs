@@ -52,8 +52,7 @@ impl Place {
     }
 }
 
-/// A slot, its value before the loop as a tensor, a value of the same kind, and the type of the
-/// tensor in each iteration.
+/// A slot, its tensor before the loop, a value of its kind, and the type of its tensors.
 #[derive(Clone)]
 pub(crate) struct Carried {
     pub(crate) slot: Slot,
@@ -85,8 +84,7 @@ pub(crate) struct Loop<'e> {
     pub(crate) changing: Vec<Sym>,
 }
 
-/// Steps of a path into what may be None: whether it is there, and what it is. They are no
-/// positions in tuples.
+/// Steps of a path into what may be None, other than positions: whether and what it is.
 const PRESENT: usize = usize::MAX;
 const HELD: usize = usize::MAX - 1;
 
@@ -106,8 +104,7 @@ pub(crate) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     }
 }
 
-/// The value at a place; `None` if there is none. A value that is there is also read as one that
-/// may be None.
+/// The value at a place. A value that is there is also read as one that may be None.
 pub(crate) fn at_path(value: &Value, path: &[usize]) -> Option<Value> {
     match (path.split_first(), value) {
         (None, _) => Some(value.clone()),

@@ -10,8 +10,7 @@ use pt2onnx_symbolic::Expr as Sym;
 
 /// Something that the body changes and that is not carried yet.
 pub(crate) enum Change {
-    /// An attribute of an object or an element of a list or dict, and what it is after an
-    /// iteration.
+    /// An attribute of an object or an element of a list or dict, and its new value.
     Member(Ref, Place, Value),
     /// A list whose length changes, and what its elements are like.
     List(Ref, Option<ElementSpec>),
@@ -21,14 +20,12 @@ pub(crate) enum Change {
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, Vec<Ref>),
-    /// A variable has a value of another form before the loop than after an iteration: it is to
-    /// begin with this one.
+    /// A variable has another form after an iteration: it is to begin in that of this value.
     Widen(Name, Value),
 }
 
 impl Evaluator<'_> {
-    /// Carries the tensors and numbers in the value of a variable. The rest of it must stay as it
-    /// is.
+    /// Carries the tensors and numbers in the value of a variable; the rest must not change.
     pub(crate) fn carry_variable(
         &mut self,
         name: &Name,
@@ -111,9 +108,8 @@ impl Evaluator<'_> {
         Ok(parts.tensor)
     }
 
-    /// A variable begins each iteration with a copy of its tensor: writes reach nothing else. The
-    /// tensor must be of the scope in which the loop is, so that all that reads it by another name
-    /// is known to be outdated.
+    /// A variable begins each iteration with a copy of its tensor. That must be made where the loop
+    /// is, so that all that reads it by another name is known to be stale.
     fn carry_copy(&mut self, name: Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
         let slot = Slot::Variable(name.clone(), Vec::new());
         let known = carried.iter().position(|variable| variable.slot == slot);
@@ -135,14 +131,12 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The changes of the body that are not carried. `first` is the first symbol that it may have
-    /// made.
+    /// The changes of the body that are not carried. `first` is its first new symbol.
     pub(crate) fn changes(&self, carried: &[Carried], first: &Sym) -> Step<Vec<Change>> {
         let mut found = Vec::new();
         for (at, before) in self.state.heap.changed() {
             let item = Ref(at);
-            let is_carried = carried.iter().any(|c| c.slot == Slot::List(item));
-            if !is_carried && !self.unchanged(at, before) {
+            if !carried.iter().any(|c| c.slot == Slot::List(item)) {
                 self.item_changes(item, before, carried, first, &mut found)?;
             }
         }
@@ -184,8 +178,8 @@ impl Evaluator<'_> {
                 found.push(Change::List(of, sample));
                 Ok(())
             }
-            (Item::DynList(_), Some(Item::DynList(_))) => {
-                found.push(Change::List(of, None));
+            (Item::DynList(a), Some(Item::DynList(b))) => {
+                found.extend((a != b).then_some(Change::List(of, None)));
                 Ok(())
             }
             (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
@@ -200,8 +194,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The changes of the memory of variables. `inputs` are what is carried at the beginning of the
-    /// iteration, `env` and `within` the variables before and after it.
+    /// The changes of the memory of variables. `inputs` are carried into the iteration.
     pub(crate) fn memory_changes(
         &self,
         the_loop: &Loop<'_>,
@@ -249,30 +242,6 @@ impl Evaluator<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Whether an item of the heap is as it was.
-    fn unchanged(&self, at: usize, before: &Item) -> bool {
-        let all = |a: &[Value], b: &[Value]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
-        };
-        match (before, self.state.heap.get(at)) {
-            (Item::List { items: a, .. }, Some(Item::List { items: b, .. })) => all(a, b),
-            (Item::DynList(a), Some(Item::DynList(b))) => a == b,
-            (Item::Dict(a), Some(Item::Dict(b))) => {
-                a.len() == b.len()
-                    && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0) && self.same(&a.1, &b.1))
-            }
-            (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. })) => {
-                a.len() == b.len()
-                    && a.iter().zip(b).all(|(a, b)| {
-                        a.0 == b.0
-                            && (self.same(a.1, b.1)
-                                || matches!(a.1, Value::Undef(_) | Value::Callee(_)))
-                    })
-            }
-            _ => false,
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Lists and dicts that a loop replaces in each iteration (`states = new`), also within others and
-//! within tuples: what is new moves into those that were there before, which the loop then carries.
+//! Lists and dicts that a loop replaces in each iteration (`states = new`), also within others:
+//! what is new moves into those that were there before, which the loop then carries.
 
 use crate::{
     control::{loop_carried::Loop, loop_effects::Change},
@@ -72,8 +72,8 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Moves what is new in variables after an iteration into what they referred to before it, when
-    /// there were `count` items. Returns what needs to be the variable's own first.
+    /// Moves new lists and dicts into those of the `count` older items that they replace. Returns
+    /// what needs to be the variable's own first.
     pub(crate) fn move_items(
         &mut self,
         Loop { names, unique_owners, .. }: &Loop<'_>,
@@ -109,8 +109,7 @@ impl Evaluator<'_> {
         Ok(others)
     }
 
-    /// Whether the contents of two lists or dicts, before the iteration and now, stand in the same
-    /// places.
+    /// Whether lists or dicts, before the iteration and now, have the same places.
     fn aligned(&self, old: Option<&Item>, new: Option<&Item>) -> bool {
         match (old, new) {
             (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => {
@@ -242,8 +241,7 @@ fn item_of(value: &Value) -> Option<Ref> {
     }
 }
 
-/// A list or dict before an iteration, and the one after it, if that is the same or was made in the
-/// iteration. `count`: how many items there were.
+/// A list or dict before an iteration, and after it the same or a new one, behind `count` older.
 fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
     let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
     let (to, from) = item_of(old).zip(item_of(new))?;

@@ -1,5 +1,4 @@
-//! Loops whose number of iterations depends on data: a `while_loop` node, which carries what the
-//! body changes.
+//! Loops on data become `while_loop` nodes, which carry what the body changes.
 
 use crate::{
     control::{
@@ -28,8 +27,7 @@ enum Iteration {
     Changes(Vec<Change>),
 }
 
-/// The variables from before the loop that its body assigns to. The one that counts gets its first
-/// value.
+/// The variables that the body assigns to; the one that counts begins with its first value.
 fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);
@@ -74,8 +72,8 @@ impl Evaluator<'_> {
         in_loop("the sizes of its tensors cannot be told")
     }
 
-    /// Gives each size that an iteration changes a symbol, and forgets strides that it changes.
-    /// Returns whether any type changed.
+    /// Gives sizes that an iteration changes symbols, forgets such strides, and returns whether any
+    /// did.
     fn widen(&mut self, the_loop: &mut Loop<'_>, made: &[Name]) -> Step<bool> {
         let Loop { carried, changing, .. } = the_loop;
         let mut changed = false;
@@ -166,8 +164,8 @@ impl Evaluator<'_> {
         Ok(Iteration::Done([test_body, body]))
     }
 
-    /// The value of a carried slot at the end of an iteration, as a tensor. `input` is its value at
-    /// the beginning.
+    /// The value of a slot at the end of an iteration, as a tensor; `input` is that at its
+    /// beginning.
     fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
         let value = match &carried.slot {
             Slot::Variable(name, path) => {

@@ -1,5 +1,4 @@
-//! The forms of variables that loops change: a tuple, a value that may be None, or one that only a
-//! iteration makes.
+//! Forms of variables that loops change: tuples, values that may be None or are new.
 
 use crate::{
     control::loop_carried::{Carried, Place, leaves},
@@ -11,8 +10,7 @@ use pt2onnx_fx::Name;
 use std::sync::Arc;
 
 impl Evaluator<'_> {
-    /// The initial value of a variable, in the form of a value that it gets later. Placeholders are
-    /// never read.
+    /// The initial value of a variable in the form of a later one, with unread placeholders.
     pub(crate) fn initial_value(&mut self, before: Option<&Value>, later: &Value) -> Step<Value> {
         let before = before.cloned().unwrap_or(Value::None);
         Ok(match (&before, later) {
@@ -47,8 +45,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Whether a variable needs another form before the loop, to be able to hold what it has after
-    /// an iteration.
+    /// Whether a variable needs another form to hold what it has after an iteration.
     pub(crate) fn form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
         let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
         Ok(match (before, after) {
@@ -86,8 +83,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Whether an attribute or element is not carried, or not in the form that it has after an
-    /// iteration.
+    /// Whether an attribute or element is not carried in the form of its new value.
     pub(crate) fn is_changed(
         &self,
         (of, place): (Ref, &Place),

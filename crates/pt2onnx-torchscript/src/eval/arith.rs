@@ -280,8 +280,7 @@ impl Evaluator<'_> {
         Ok(None)
     }
 
-    /// The truth of a condition that asks whether a size which depends on data is 0, for other
-    /// sizes; `None` if it is another one.
+    /// The truth of a condition that asks whether a size of data is 0, where it is not.
     pub(crate) fn unless_empty(&self, condition: &Expr) -> Option<bool> {
         let View::Call(func, [a, b]) = condition.view() else {
             return None;
@@ -296,8 +295,7 @@ impl Evaluator<'_> {
         Some(ordered(func, many(a)?.cmp(&many(b)?)))
     }
 
-    /// Whether a condition on sizes has the same truth for all large sizes that differ from each
-    /// other.
+    /// Whether a condition has the same truth for all large sizes that differ.
     pub(crate) fn is_general(&self, condition: &Expr) -> bool {
         let truths = [
             truth_for(condition, |at| 1001 + at),
@@ -308,8 +306,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The truth of a condition on sizes if the symbol at each position has this value; `None` if it
-/// depends on data.
+/// The truth of a condition on sizes of these values; `None` if data decide.
 fn truth_for(condition: &Expr, value: impl Fn(i64) -> i64) -> Option<bool> {
     let free = condition.symbols();
     if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {

@@ -25,8 +25,7 @@ const FULL: &str = "native_layer_norm acos asin cosh erfinv exp expm1 log log10 
 const SUMS: &str = "prod log_softmax cumprod cumsum sum";
 
 impl Evaluator<'_> {
-    /// The type that operators within a `with` compute in: that around it, unless it is autocast on
-    /// the CPU.
+    /// The type that operators within a `with` compute in; only autocast on the CPU changes it.
     pub(crate) fn autocast_within(&self, manager: &Value) -> Step<Option<DType>> {
         let Value::Object(object) = manager else { return Ok(self.state.calls.autocast) };
         let Some(Item::Object { class, attributes, .. }) = self.state.heap.get(object.0) else {

@@ -1,5 +1,4 @@
-//! Known contents of tensors: arithmetic on sizes that goes through tensors, as traces have it
-//! (`NumToTensor`, `mul`, `int`).
+//! Known contents of tensors: traces compute sizes as tensors (`NumToTensor`, `mul`, `int`).
 
 use crate::{
     eval::{Evaluator, arith},
@@ -96,8 +95,7 @@ impl Evaluator<'_> {
         (fits && wide && elements.iter().all(exact)).then_some(Contents::Exprs(elements))
     }
 
-    /// Parts of a tensor with the contents that they take from it, where it is a vector of known
-    /// contents.
+    /// Parts of a vector, with the contents that they take from it.
     pub(crate) fn with_contents(&self, node: &Node, mut parts: Vec<Typed>) -> Vec<Typed> {
         let split = SPLITS.contains(&node.target.name.trim_start_matches("unsafe_"));
         let Some(Argument::Tensor(whole)) = node.arg("self").filter(|_| split) else {
@@ -171,8 +169,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The elements of a result of arithmetic or a comparison; an operand of one element is
-    /// broadcast.
+    /// The elements of a result of arithmetic or a comparison.
     fn binary(&self, node: &Node, dtype: DType, length: usize) -> Option<Vec<Expr>> {
         if int_arg(node, "alpha", 1)? != 1 {
             return None;

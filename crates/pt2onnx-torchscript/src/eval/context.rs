@@ -27,8 +27,7 @@ pub(crate) type Origins = FxHashMap<(usize, u32), Option<Arc<Origin>>>;
 pub(crate) struct RunPolicy {
     /// The conditions on sizes for whose cases the whole method runs.
     pub(crate) cases: Vec<Expr>,
-    /// Whether the method runs for the cases of each condition on sizes whose branches differ in
-    /// more than the elements of tensors.
+    /// As [`Policy::case_split`](crate::Policy::case_split).
     pub(crate) case_split: bool,
     /// Whether the number of chunks is taken to be the requested one.
     pub(crate) assume_exact_chunks: bool,

@@ -176,8 +176,7 @@ impl Evaluator<'_> {
         }))
     }
 
-    /// `annotate(T, value)`, and `x : T = value`: gives lists their type, and converts tensors to
-    /// numbers.
+    /// `annotate(T, value)`, `x : T = value`: types lists, and converts tensors to numbers.
     pub(crate) fn annotate(&mut self, ty: &Type, value: Value) -> Step<Value> {
         match (&value, ty.given()) {
             (Value::List(list), Type::List(inner)) => {

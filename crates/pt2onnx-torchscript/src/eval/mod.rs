@@ -41,8 +41,7 @@ const MAX_DEPTH: usize = 400;
 /// The most nodes of the program.
 pub(crate) const MAX_NODES: usize = 400_000;
 
-/// The abstract interpreter. `state` holds all that a branch or loop body may change; the other
-/// parts are constant for a run, or only grow.
+/// The abstract interpreter. All but `state` is constant for a run, or only grows.
 pub(crate) struct Evaluator<'a> {
     pub(crate) cx: Context<'a>,
     pub(crate) policy: RunPolicy,

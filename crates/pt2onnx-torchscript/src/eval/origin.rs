@@ -46,8 +46,7 @@ impl Evaluator<'_> {
         self.state.warnings.push(Note { site, text });
     }
 
-    /// The stack in Python's form, outermost frame first: the user's lines, or those of the
-    /// archive's code if it does not have them.
+    /// The stack in Python's form, outermost frame first: the user's lines, or else the archive's.
     fn stack_trace(&self) -> String {
         let frames = self.state.calls.frames.iter();
         let origins: Vec<_> = frames.map(|frame| (frame, self.origin(frame))).collect();

@@ -1,5 +1,4 @@
-//! Which overload a call means: whether values fit the types of its parameters, and how they are
-//! converted.
+//! The overload that a call means: whether values fit parameters, and their conversion.
 
 use crate::{
     error::Problem,
@@ -13,8 +12,7 @@ use pt2onnx_fx::Name;
 pub(crate) type Bound = Vec<Option<Value>>;
 
 impl Evaluator<'_> {
-    /// The overload that PyTorch would choose: the first that fits without conversions, else the
-    /// first that fits with them.
+    /// The overload that PyTorch chooses: the first that fits, or else that fits with conversions.
     pub(crate) fn overload(
         &mut self,
         name: &str,

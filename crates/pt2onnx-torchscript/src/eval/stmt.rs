@@ -6,8 +6,7 @@ use crate::{
         branch::BranchResult,
         loop_carried::{Test, assigned},
     },
-    error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, unsupported},
+    eval::{Env, Evaluator, Flow, Step, expected, in_loop, raises, unsupported},
     schema::Type,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Callee, Item, Value, dyn_list::split},
@@ -106,8 +105,7 @@ impl Evaluator<'_> {
         let items = match &iter.kind {
             ExprKind::Call(call) if matches!(&call.callee.kind, ExprKind::Name(n) if n == "range") =>
             {
-                let args =
-                    call.args.iter().map(|arg| self.eval(arg, env)).collect::<Step<Vec<_>>>()?;
+                let args = self.eval_all(&call.args, env)?;
                 let known = args.iter().all(|arg| arg.as_int().is_some());
                 if let ([end], ExprKind::Name(name), false) = (args.as_slice(), &target.kind, known)
                 {
@@ -142,11 +140,7 @@ impl Evaluator<'_> {
             Some(&[end]) => (0, end, 1),
             Some(&[start, end]) => (start, end, 1),
             Some(&[start, end, step]) if step != 0 => (start, end, step),
-            _ => {
-                return Err(Problem::Loop(
-                    "how often it runs is not known, which is not supported yet".to_owned(),
-                ));
-            }
+            _ => return in_loop("how often it runs is not known, which is not supported yet"),
         };
         let mut items = Vec::new();
         let mut at = start;
@@ -215,8 +209,7 @@ impl Evaluator<'_> {
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 let items = match (self.sequence(&value), &value) {
                     (Some(items), _) => items,
-                    // A list of unknown length: PyTorch raises if it has more or fewer than there
-                    // are names.
+                    // PyTorch raises if the list has another length.
                     (None, Value::List(_)) => {
                         let at = (0..targets.len()).map(|i| Value::int(i as i64));
                         at.map(|at| self.get_item(&value, &at)).collect::<Step<_>>()?
@@ -224,8 +217,8 @@ impl Evaluator<'_> {
                     _ => return expected("a tuple or list", &value),
                 };
                 if items.len() != targets.len() {
-                    let text = format!("ValueError: {} values for {}", items.len(), targets.len());
-                    return Err(Problem::Raises(text));
+                    let (found, wanted) = (items.len(), targets.len());
+                    return raises(format!("ValueError: {found} values for {wanted}"));
                 }
                 for (target, item) in targets.iter().zip(items) {
                     self.assign(target, item, env)?;

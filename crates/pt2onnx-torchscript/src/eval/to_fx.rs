@@ -144,8 +144,7 @@ impl Evaluator<'_> {
         self.number_node("sym_float", sources, meta)
     }
 
-    /// A node whose result is an expression over numbers; it stands for the arithmetic that the
-    /// expression says.
+    /// A node that stands for the arithmetic of an expression over numbers.
     fn number_node(&mut self, op: &str, sources: Vec<Argument>, meta: ValueMeta) -> Step<Name> {
         let args = sources.into_iter().map(|value| positional("", value)).collect();
         let mut node = self.node(OpName::new("torch", op, ""), args)?;

@@ -9,8 +9,7 @@ use std::{cell::Cell, collections::BTreeMap};
 /// Items that changed since a fork, by their position.
 pub(crate) type ItemChanges = BTreeMap<usize, Item>;
 
-/// The items, and which of them are copies. Items are never removed: those that a branch made are
-/// not reachable after it has been undone.
+/// The items, and which of them are copies. Items are never removed.
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     items: Vec<Item>,
@@ -106,8 +105,7 @@ impl Heap {
         self.copies.link(&copy, &other);
     }
 
-    /// Notes a change of an item, which reaches neither what it may be nor what may be one of
-    /// these.
+    /// Notes a change of an item, which reaches nothing that it may be.
     pub(crate) fn changes(&mut self, item: Ref) {
         self.reads(item);
         let missed = self.copies.missed_by_write(&item);

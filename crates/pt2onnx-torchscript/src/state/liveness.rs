@@ -37,8 +37,7 @@ impl Item {
     }
 }
 
-/// Adds the items that can be read after a function has returned: those that its result, or one of
-/// the first `older` items, refers to.
+/// Adds the items that the result of a function, or one of the first `older` items, reaches.
 pub(crate) fn reachable<'h>(
     item: impl Fn(usize) -> Option<&'h Item>,
     older: usize,

@@ -39,8 +39,7 @@ pub(crate) struct State {
     pub(crate) join: JoinPolicy,
     /// Memory that the model may have copies of, and the places of writes that did not reach them.
     pub(crate) copies: MayAlias<Name, Arc<str>>,
-    /// The memory that the branch or body which runs writes into; of a rewound one, only that from
-    /// before it.
+    /// The memory that the running branch or body writes into, or from before a rewound one.
     pub(crate) mod_set: FxHashSet<Name>,
     /// How many values there were where the branch or body which runs began.
     pub(crate) region: usize,

@@ -1,6 +1,5 @@
-//! Strides of results, where PyTorch's rules give them. They decide whether `contiguous` and
-//! `reshape` are copies, which matters if someone writes into the result. Unknown ones are left
-//! out.
+//! Strides of results, where PyTorch's rules give them: they decide whether `contiguous` and
+//! `reshape` are copies, which matters for writes.
 
 mod orders;
 mod pointwise;
@@ -23,8 +22,8 @@ impl Evaluator<'_> {
         strides::is_contiguous(meta, self.constraints())
     }
 
-    /// Whether the elements of a tensor follow each other in the order of a memory format, as a
-    /// condition on its sizes; `None` if its strides are not known.
+    /// Whether a tensor is in the order of a memory format, as a condition on its sizes; `None` if
+    /// its strides are not known.
     pub(crate) fn is_in_format(&self, meta: &TensorMeta, format: i64) -> Option<Expr> {
         if !strides::has_strides(meta) {
             return None;
@@ -67,8 +66,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether the dimensions of a tensor are stored in their order, with or without gaps, as those
-    /// of a slice of a contiguous tensor.
+    /// Whether dimensions are stored in their order, maybe with gaps, as in a slice.
     fn is_in_order(&self, meta: &TensorMeta) -> bool {
         let mut next = Expr::ONE;
         let long =
@@ -138,8 +136,7 @@ impl Evaluator<'_> {
 const CHANNELS_LAST: i64 = 2;
 const CHANNELS_LAST_3D: i64 = 3;
 
-/// The dimensions of a tensor in the order that a memory format gives them, the innermost one
-/// first; `None` if it has no such order.
+/// The dimensions in the order of a memory format, innermost first, if it has one.
 fn order_in_memory(format: i64, rank: usize) -> Option<Vec<usize>> {
     match (format, rank) {
         (CHANNELS_LAST, 4) => Some(vec![1, 3, 2, 0]),

@@ -1,5 +1,4 @@
-//! The order of dimensions that PyTorch's `TensorIterator` chooses for results of operators on
-//! elements.
+//! The order of dimensions that PyTorch's `TensorIterator` gives results.
 
 use crate::strides::Evaluator;
 use pt2onnx_fx::TensorMeta;
@@ -7,8 +6,8 @@ use pt2onnx_symbolic::Expr;
 use std::cmp::Ordering;
 
 impl Evaluator<'_> {
-    /// The strides of a new tensor of `sizes` whose dimensions are in the order of the operands',
-    /// as PyTorch's `TensorIterator` finds it; `None` if that is not known.
+    /// The strides of a new tensor whose dimensions are in the order of the operands', if it is
+    /// known.
     pub(crate) fn pointwise_strides(
         &self,
         operands: &[&TensorMeta],
@@ -50,8 +49,7 @@ impl Evaluator<'_> {
         Some(strides)
     }
 
-    /// The dimension with the smaller steps, of two, in the first operand that decides; `None` if
-    /// that is not known.
+    /// Compares the steps of two dimensions in the first operand that decides, if it is known.
     fn by_steps(
         &self,
         operands: &[Vec<Expr>],
