@@ -1,8 +1,9 @@
 //! `checks!`: calls beside the lowerings, and the ONNX graphs that they become.
 //! `tests/it/checks.rs` reads them from the sources.
 
-/// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX graph or the error
-/// of each, before any pass over it. It expands to nothing, so checks cost no time to compile.
+/// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX nodes or the error
+/// of each, before any pass over them. Constants stand where they are used: `2.0` is a float32,
+/// `2` and `[2, 3]` are int64. It expands to nothing, so checks cost no time to compile.
 /// `UPDATE_CASES=1 cargo test -p pt2onnx-aten checks` writes what comes out.
 ///
 /// ```ignore
@@ -23,15 +24,9 @@ pub(crate) use checks;
 checks! {
     a_graph_or_an_error {
         "aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]" => "
-        (float[s0,8] x, int64[8] y) => (float[s0,8] add)
-        <
-          float val_0 = {2.0}
-        >
-        {
-          val_1 = Cast <to: int = 1> (y)
-          val_2 = Mul (val_1, val_0)
-          add = Add (x, val_2)
-        }
+        val_0 = Cast <to: int = 1> (y)
+        val_1 = Mul (val_0, 2.0)
+        add = Add (x, val_1)
         ";
         "aten.no_such_op(x: f32[2]) -> f32[2]" => "
         parts of the program cannot be translated:

@@ -1,9 +1,10 @@
-//! Calls become the graphs that `checks!` shows beside the lowerings.
+//! Calls become the nodes that `checks!` shows beside the lowerings.
 
 use proc_macro2::{TokenStream, TokenTree};
 use pt2onnx_aten::{Detail, Options, Registry, lower};
 use pt2onnx_fx::{passes, text};
-use std::{env, fmt::Write, fs, sync::Arc};
+use pt2onnx_ir::Model;
+use std::{collections::HashMap, env, fmt::Write, fs, sync::Arc};
 use syn::{
     Ident, LitStr, Token, braced,
     parse::{ParseStream, Parser},
@@ -63,7 +64,7 @@ impl Check {
     }
 }
 
-/// The ONNX graph of a call, or the error.
+/// The ONNX nodes of a call, or the error.
 pub fn translated_by(registry: &Registry, call: &str) -> String {
     let options = Options { metadata: Detail::None, ..Options::default() };
     translated_with(registry, options, call, None)
@@ -88,11 +89,68 @@ fn translated_with(
     match lower(&program, registry, options) {
         Ok(mut lowering) => {
             lowering.model.assign_names();
-            let text = lowering.model.to_string();
-            text.split_once("main_graph ").map(|(_, graph)| graph.to_owned()).unwrap_or(text)
+            nodes(&lowering.model)
         }
         Err(error) => error.to_string(),
     }
+}
+
+/// The nodes of a model's graph. Constants stand where they are used, unless they are long. Outputs
+/// that no node gives follow as `=> NAMES`.
+fn nodes(model: &Model) -> String {
+    let text = model.to_string();
+    let (head, body) = text.split_once("\n{\n").unwrap();
+    let (mut words, mut lines) = (HashMap::new(), String::new());
+    let constants = head.split_once("main_graph ").unwrap().1.lines();
+    for constant in constants.filter_map(|line| line.strip_prefix("  ")) {
+        let (typed, elements) = constant.trim_end_matches(',').split_once(" = ").unwrap();
+        let (ty, name) = typed.rsplit_once(' ').unwrap();
+        let text = literal_of(ty, elements);
+        if text.len() <= 60 {
+            words.insert(name.to_owned(), text);
+        } else {
+            writeln!(lines, "{name} = {text}").unwrap();
+        }
+    }
+    for line in body.lines().filter(|line| *line != "}") {
+        writeln!(lines, "{}", line.strip_prefix("  ").unwrap_or(line)).unwrap();
+    }
+    let mut outputs = model.output_values();
+    if outputs.any(|value| model.producer(value).is_none()) {
+        let names = model.output_values().filter_map(|value| model[value].name.as_deref());
+        writeln!(lines, "=> {}", names.collect::<Vec<_>>().join(", ")).unwrap();
+    }
+    let mut count = 0;
+    replace_words(&lines, |word| {
+        let is_numbered = word.strip_prefix("val_").is_some_and(|n| n.parse::<usize>().is_ok());
+        if is_numbered && !words.contains_key(word) {
+            words.insert(word.to_owned(), format!("val_{count}"));
+            count += 1;
+        }
+        words.get(word).cloned()
+    })
+}
+
+/// A constant as an operand: `2.0` (float32), `2` and `[2, 3]` (int64), others with their type.
+fn literal_of(ty: &str, elements: &str) -> String {
+    let bare = elements.trim_matches(['{', '}']);
+    match (ty.split_once('['), bare) {
+        (None, "0") if ty == "bool" => "false".to_owned(),
+        (None, "1") if ty == "bool" => "true".to_owned(),
+        (None, _) if matches!(ty, "float" | "int64") => bare.to_owned(),
+        (Some(("float" | "int64", dims)), _) if !dims.contains(',') => format!("[{bare}]"),
+        _ => format!("{ty} {elements}"),
+    }
+}
+
+/// `text` with other words where `new` gives some.
+fn replace_words(text: &str, mut new: impl FnMut(&str) -> Option<String>) -> String {
+    let between = |c: char| !c.is_alphanumeric() && c != '_';
+    let replace = |part: &str| {
+        let (word, rest) = part.split_at(part.find(between).unwrap_or(part.len()));
+        new(word).unwrap_or_else(|| word.to_owned()) + rest
+    };
+    text.split_inclusive(between).map(replace).collect()
 }
 
 /// A string literal that shows `text` as `checks!` has it.

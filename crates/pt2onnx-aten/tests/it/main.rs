@@ -3,12 +3,11 @@
 //! They are one binary, which is linked once; the library has no unit tests, so that an edit of one
 //! op compiles it once.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail so")]
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod adding_an_op;
 mod checks;
 mod functional;
-mod indices;
 mod infer;
 mod infer_nodes;
 mod metadata;

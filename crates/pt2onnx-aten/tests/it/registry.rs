@@ -81,31 +81,16 @@ static OPS: &[AtenOp] = &[
 fn fields_are_bound_by_name() {
     assert!(OPS.iter().all(|op| op.check().is_ok()));
     let registry = Registry::with(OPS);
-    let translated = |call| translated_by(&registry, call);
-    insta::assert_snapshot!(translated("mylib.biased(3.0, b: f32[2], x: f32[2]) -> f32[2]"), @"
-    (float[2] b, float[2] x) => (float[2] biased)
-    <
-      float val_0 = {3.0}
-    >
-    {
-      val_1 = Mul (x, val_0)
-      biased = Add (val_1, b)
-    }
-    ");
-    insta::assert_snapshot!(translated("mylib.doubled(x: f32[2]) -> f32[2]"), @"
-    (float[2] x) => (float[2] doubled)
-    <
-      float val_0 = {2.0}
-    >
-    {
-      doubled = Mul (x, val_0)
-    }
-    ");
-    insta::assert_snapshot!(translated("mylib.scaled(x: f32[2]) -> f32[2]"), @"
-    (float[2] x) => (float[2] scaled)
-    {
-      scaled = Identity (x)
-    }
+    let calls = [
+        "mylib.biased(3.0, b: f32[2], x: f32[2]) -> f32[2]",
+        "mylib.doubled(x: f32[2]) -> f32[2]",
+        "mylib.scaled(x: f32[2]) -> f32[2]",
+    ];
+    insta::assert_snapshot!(calls.map(|call| translated_by(&registry, call)).concat(), @"
+    val_0 = Mul (x, 3.0)
+    biased = Add (val_0, b)
+    doubled = Mul (x, 2.0)
+    scaled = Identity (x)
     ");
 }
 

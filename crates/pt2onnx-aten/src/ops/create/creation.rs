@@ -479,54 +479,28 @@ fn meta_tensor(cx: &Cx, args: Data) -> Lowered {
 checks! {
     ranges_of_floats_are_computed_from_integers {
         "aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]" => "
-        () => (float[8] arange)
-        <
-          double[8] val_0 = {0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25}
-        >
-        {
-          arange = Cast <to: int = 1> (val_0)
-        }
+        arange = Cast <to: int = 1> (double[8] {0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25})
         ";
     }
 
     sizes_of_run_time {
         "aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]" => "
-        (float[s0,2] x, int64 n) => (int32[s0,3] new_ones)
-        <
-          int32 val_0 = {1},
-          int64[1] val_1 = {3}
-        >
-        {
-          val_2 = Shape <start: int = 0, end: int = 1> (x)
-          val_3 = Concat <axis: int = 0> (val_2, val_1)
-          new_ones = Expand (val_0, val_3)
-        }
+        val_0 = Shape <start: int = 0, end: int = 1> (x)
+        val_1 = Concat <axis: int = 0> (val_0, [3])
+        new_ones = Expand (int32 {1}, val_1)
         ";
         "aten.eye(n: Sym(s0)) -> f32[s0, s0]" => "
-        (int64 n) => (float[s0,s0] eye)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Range (val_0, n, val_1)
-          val_4 = Unsqueeze (val_3, val_2)
-          val_5 = Range (val_0, n, val_1)
-          val_6 = Equal (val_4, val_5)
-          eye = Cast <to: int = 1> (val_6)
-        }
+        val_0 = Range (0, n, 1)
+        val_1 = Unsqueeze (val_0, [1])
+        val_2 = Range (0, n, 1)
+        val_3 = Equal (val_1, val_2)
+        eye = Cast <to: int = 1> (val_3)
         ";
     }
 
     numbers_along_a_dimension {
         "aten._dim_arange(x: f32[2, 3], -1) -> i64[3]" => "
-        (float[2,3] x) => (int64[3] _dim_arange)
-        <
-          int64[3] _dim_arange = {0, 1, 2}
-        >
-        {
-        }
+        => [0, 1, 2]
         ";
     }
 }

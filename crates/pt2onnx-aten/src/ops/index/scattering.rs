@@ -406,112 +406,77 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
 }
 
 checks! {
+    a_cache_along_its_axis {
+        "aten.index_copy(x: f32[1, 8, s0, 64], 2, i: i64[s1], v: f32[1, 8, s1, 64]) -> f32[1, 8, s0, 64]" => "
+        val_0 = Unsqueeze (i, [1])
+        val_1 = Expand (val_0, [1, 8, 1, 64])
+        index_copy = ScatterElements <axis: int = 2> (x, val_1, v)
+        ";
+    }
+
     mean_without_what_was_there {
         "aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]" => r#"
-        (float[4] x, int64[3] i, float[3] v) => (float[4] index_reduce)
-        <
-          float val_0 = {0.0},
-          int64[1] val_1 = {3},
-          int64[1] val_2 = {1},
-          int64[1] val_3 = {4},
-          float val_4 = {1.0}
-        >
-        {
-          val_5 = Expand (val_0, val_1)
-          val_6 = Unsqueeze (i, val_2)
-          val_7 = ScatterND (x, val_6, val_5)
-          val_8 = Unsqueeze (i, val_2)
-          val_9 = ScatterND <reduction: string = "add"> (val_7, val_8, v)
-          val_10 = Expand (val_0, val_3)
-          val_11 = Expand (val_4, val_1)
-          val_12 = Unsqueeze (i, val_2)
-          val_13 = ScatterND <reduction: string = "add"> (val_10, val_12, val_11)
-          val_14 = Max (val_13, val_4)
-          index_reduce = Div (val_9, val_14)
-        }
+        val_0 = Expand (0.0, [3])
+        val_1 = Unsqueeze (i, [1])
+        val_2 = ScatterND (x, val_1, val_0)
+        val_3 = Unsqueeze (i, [1])
+        val_4 = ScatterND <reduction: string = "add"> (val_2, val_3, v)
+        val_5 = Expand (0.0, [4])
+        val_6 = Expand (1.0, [3])
+        val_7 = Unsqueeze (i, [1])
+        val_8 = ScatterND <reduction: string = "add"> (val_5, val_7, val_6)
+        val_9 = Max (val_8, 1.0)
+        index_reduce = Div (val_4, val_9)
         "#;
     }
 
     source_is_cropped {
         "aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]" => r#"
-        (float[4,3] x, int64[2,3] i, float[5,3] v) => (float[4,3] scatter_add)
-        <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {2}
-        >
-        {
-          val_2 = Slice (v, val_0, val_1, val_0)
-          scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_2)
-        }
+        val_0 = Slice (v, [0], [2], [0])
+        scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_0)
         "#;
     }
 
     nan_is_an_extreme {
         "aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]" => r#"
-        (float[4] x, int64[4] i, float[4] y) => (float[4] scatter_reduce)
-        <
-          float val_0 = {-inf},
-          float val_1 = {NaN}
-        >
-        {
-          val_2 = IsNaN (x)
-          val_3 = Cast <to: int = 6> (val_2)
-          val_4 = IsNaN (y)
-          val_5 = Cast <to: int = 6> (val_4)
-          val_6 = ScatterElements <reduction: string = "max"> (val_3, i, val_5)
-          val_7 = IsNaN (x)
-          val_8 = Where (val_7, val_0, x)
-          val_9 = IsNaN (y)
-          val_10 = Where (val_9, val_0, y)
-          val_11 = ScatterElements <reduction: string = "max"> (val_8, i, val_10)
-          val_12 = Cast <to: int = 9> (val_6)
-          scatter_reduce = Where (val_12, val_1, val_11)
-        }
+        val_0 = IsNaN (x)
+        val_1 = Cast <to: int = 6> (val_0)
+        val_2 = IsNaN (y)
+        val_3 = Cast <to: int = 6> (val_2)
+        val_4 = ScatterElements <reduction: string = "max"> (val_1, i, val_3)
+        val_5 = IsNaN (x)
+        val_6 = Where (val_5, -inf, x)
+        val_7 = IsNaN (y)
+        val_8 = Where (val_7, -inf, y)
+        val_9 = ScatterElements <reduction: string = "max"> (val_6, i, val_8)
+        val_10 = Cast <to: int = 9> (val_4)
+        scatter_reduce = Where (val_10, NaN, val_9)
         "#;
     }
 
     complex_numbers_are_added_part_by_part {
         "aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]" => r#"
-        (float[4,2] x, int64[4] i, float[4,2] y) => (float[4,2] scatter)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Gather <axis: int = 1> (x, val_0)
-          val_4 = Gather <axis: int = 1> (x, val_1)
-          val_5 = Gather <axis: int = 1> (y, val_0)
-          val_6 = Gather <axis: int = 1> (y, val_1)
-          val_7 = ScatterElements <reduction: string = "add"> (val_3, i, val_5)
-          val_8 = ScatterElements <reduction: string = "add"> (val_4, i, val_6)
-          val_9 = Unsqueeze (val_7, val_2)
-          val_10 = Unsqueeze (val_8, val_2)
-          scatter = Concat <axis: int = 1> (val_9, val_10)
-        }
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = Gather <axis: int = 1> (y, 0)
+        val_3 = Gather <axis: int = 1> (y, 1)
+        val_4 = ScatterElements <reduction: string = "add"> (val_0, i, val_2)
+        val_5 = ScatterElements <reduction: string = "add"> (val_1, i, val_3)
+        val_6 = Unsqueeze (val_4, [1])
+        val_7 = Unsqueeze (val_5, [1])
+        scatter = Concat <axis: int = 1> (val_6, val_7)
         "#;
         "aten.scatter.value_reduce(x: c64[4], 0, i: i64[3], 2.5, reduce = 'add') -> c64[4]" => r#"
-        (float[4,2] x, int64[3] i) => (float[4,2] scatter)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          double val_2 = {2.5},
-          int64[1] val_3 = {3},
-          float val_4 = {0.0},
-          int64[1] val_5 = {1}
-        >
-        {
-          val_6 = Gather <axis: int = 1> (x, val_0)
-          val_7 = Gather <axis: int = 1> (x, val_1)
-          val_8 = Cast <to: int = 1> (val_2)
-          val_9 = Expand (val_8, val_3)
-          val_10 = Expand (val_4, val_3)
-          val_11 = ScatterElements <reduction: string = "add"> (val_6, i, val_9)
-          val_12 = ScatterElements <reduction: string = "add"> (val_7, i, val_10)
-          val_13 = Unsqueeze (val_11, val_5)
-          val_14 = Unsqueeze (val_12, val_5)
-          scatter = Concat <axis: int = 1> (val_13, val_14)
-        }
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = Cast <to: int = 1> (double {2.5})
+        val_3 = Expand (val_2, [3])
+        val_4 = Expand (0.0, [3])
+        val_5 = ScatterElements <reduction: string = "add"> (val_0, i, val_3)
+        val_6 = ScatterElements <reduction: string = "add"> (val_1, i, val_4)
+        val_7 = Unsqueeze (val_5, [1])
+        val_8 = Unsqueeze (val_6, [1])
+        scatter = Concat <axis: int = 1> (val_7, val_8)
         "#;
     }
 }

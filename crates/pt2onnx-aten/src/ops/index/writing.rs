@@ -230,119 +230,85 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
 checks! {
     copies_of_complex_numbers {
         "aten.copy(x: b8[s0], y: c64[s0]) -> b8[s0]" => "
-        (bool[s0] x, float[s0,2] y) => (bool[s0] copy)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1}
-        >
-        {
-          val_2 = Gather <axis: int = 1> (y, val_0)
-          val_3 = Gather <axis: int = 1> (y, val_1)
-          val_4 = Cast <to: int = 9> (val_2)
-          val_5 = Cast <to: int = 9> (val_3)
-          copy = Or (val_4, val_5)
-        }
+        val_0 = Gather <axis: int = 1> (y, 0)
+        val_1 = Gather <axis: int = 1> (y, 1)
+        val_2 = Cast <to: int = 9> (val_0)
+        val_3 = Cast <to: int = 9> (val_1)
+        copy = Or (val_2, val_3)
         ";
         "aten.copy(x: f64[3, s0], y: c64[s0]) -> f64[3, s0]" => "
-        (double[3,s0] x, float[s0,2] y) => (double[3,s0] copy)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[2] val_2 = {3, 1}
-        >
-        {
-          val_3 = Gather <axis: int = 1> (y, val_0)
-          val_4 = Gather <axis: int = 1> (y, val_1)
-          val_5 = Cast <to: int = 11> (val_3)
-          copy = Expand (val_5, val_2)
-        }
+        val_0 = Gather <axis: int = 1> (y, 0)
+        val_1 = Gather <axis: int = 1> (y, 1)
+        val_2 = Cast <to: int = 11> (val_0)
+        copy = Expand (val_2, [3, 1])
         ";
         "aten.copy(x: c64[3, s0], y: f64[s0]) -> c64[3, s0]" => "
-        (float[3,s0,2] x, double[s0] y) => (float[3,s0,2] copy)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[2] val_2 = {3, 1},
-          float val_3 = {0.0},
-          int64[1] val_4 = {2},
-          int64[6] val_5 = {0, 0, 0, 0, 0, 1}
-        >
-        {
-          val_6 = Gather <axis: int = 2> (x, val_0)
-          val_7 = Gather <axis: int = 2> (x, val_1)
-          val_8 = Cast <to: int = 1> (y)
-          val_9 = Expand (val_8, val_2)
-          val_10 = Shape <start: int = 0, end: int = 2> (x)
-          val_11 = Expand (val_3, val_10)
-          val_12 = Unsqueeze (val_9, val_4)
-          copy = Pad (val_12, val_5)
-        }
+        val_0 = Gather <axis: int = 2> (x, 0)
+        val_1 = Gather <axis: int = 2> (x, 1)
+        val_2 = Cast <to: int = 1> (y)
+        val_3 = Expand (val_2, [3, 1])
+        val_4 = Shape <start: int = 0, end: int = 2> (x)
+        val_5 = Expand (0.0, val_4)
+        val_6 = Unsqueeze (val_3, [2])
+        copy = Pad (val_6, [0, 0, 0, 0, 0, 1])
         ";
         "aten.copy(x: c64[3, s0], y: c64[s0]) -> c64[3, s0]" => "
-        (float[3,s0,2] x, float[s0,2] y) => (float[3,s0,2] copy)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[2] val_2 = {3, 1},
-          int64[1] val_3 = {2}
-        >
-        {
-          val_4 = Gather <axis: int = 2> (x, val_0)
-          val_5 = Gather <axis: int = 2> (x, val_1)
-          val_6 = Gather <axis: int = 1> (y, val_0)
-          val_7 = Gather <axis: int = 1> (y, val_1)
-          val_8 = Expand (val_6, val_2)
-          val_9 = Expand (val_7, val_2)
-          val_10 = Unsqueeze (val_8, val_3)
-          val_11 = Unsqueeze (val_9, val_3)
-          copy = Concat <axis: int = 2> (val_10, val_11)
-        }
+        val_0 = Gather <axis: int = 2> (x, 0)
+        val_1 = Gather <axis: int = 2> (x, 1)
+        val_2 = Gather <axis: int = 1> (y, 0)
+        val_3 = Gather <axis: int = 1> (y, 1)
+        val_4 = Expand (val_2, [3, 1])
+        val_5 = Expand (val_3, [3, 1])
+        val_6 = Unsqueeze (val_4, [2])
+        val_7 = Unsqueeze (val_5, [2])
+        copy = Concat <axis: int = 2> (val_6, val_7)
         ";
     }
 
-    pieces_around_a_range {
-        "aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]" => "
-        (float[s0,8] x, float[s0,2] y) => (float[s0,8] slice_scatter)
-        <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {3},
-          int64[1] val_2 = {1},
-          int64[1] val_3 = {5},
-          int64[1] val_4 = {9223372036854775807}
-        >
-        {
-          val_5 = Slice (x, val_0, val_1, val_2)
-          val_6 = Slice (x, val_3, val_4, val_2)
-          slice_scatter = Concat <axis: int = 1> (val_5, y, val_6)
-        }
+    a_range_is_written_between_what_stays {
+        "aten.slice_scatter(x: f32[4, s0], y: f32[4, Min(20, s0) - Min(10, s0)], 1, 10, 20) -> f32[4, s0]" => "
+        val_0 = Slice (x, [0], [10], [1])
+        val_1 = Slice (x, [20], [9223372036854775807], [1])
+        slice_scatter = Concat <axis: int = 1> (val_0, y, val_1)
         ";
     }
 
-    one_column {
+    bounds_that_may_cross_write_nothing {
+        "aten.slice_scatter(x: f32[4, s0], y: f32[4, Max(0, s0 - 5)], 1, 3, -2) -> f32[4, s0]" => "
+        val_0 = Shape <start: int = 1, end: int = 2> (x)
+        val_1 = Sub (val_0, [2])
+        val_2 = Max ([0], val_1)
+        val_3 = Min ([3], val_0)
+        val_4 = Max (val_2, val_3)
+        val_5 = Sub (val_4, val_3)
+        val_6 = Concat <axis: int = 0> ([1], val_5)
+        val_7 = Expand (y, val_6)
+        val_8 = Slice (x, [0], val_3, [1])
+        val_9 = Slice (x, val_4, [9223372036854775807], [1])
+        slice_scatter = Concat <axis: int = 1> (val_8, val_7, val_9)
+        ";
+    }
+
+    one_row_or_column {
+        "aten.select_scatter(x: f32[s0, s1], y: f32[s1], 0, 1) -> f32[s0, s1]" => "
+        select_scatter = ScatterND (x, [1], y)
+        ";
+        "aten.select_scatter(x: f32[s0, s1], y: f32[s0], 1, 1) -> f32[s0, s1]" => "
+        val_0 = Unsqueeze (y, [1])
+        val_1 = Slice (x, [0], [1], [1])
+        val_2 = Slice (x, [2], [9223372036854775807], [1])
+        select_scatter = Concat <axis: int = 1> (val_1, val_0, val_2)
+        ";
         "aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]" => "
-        (float[s0,3] x, float[s0] y) => (float[s0,3] select_scatter)
-        <
-          int64[1] val_0 = {1},
-          bool[3] val_1 = {0, 0, 1}
-        >
-        {
-          val_2 = Unsqueeze (y, val_0)
-          select_scatter = Where (val_1, val_2, x)
-        }
+        val_0 = Unsqueeze (y, [1])
+        select_scatter = Where (bool[3] {0, 0, 1}, val_0, x)
         ";
     }
 
     steps_begin_inside {
         "aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]" => "
-        (float[2,5] x, float[2,2] y) => (float[2,5] slice_scatter)
-        <
-          int64[2] val_0 = {0, 2},
-          int64[2] val_1 = {2, 1}
-        >
-        {
-          val_2 = Expand (val_0, val_1)
-          slice_scatter = ScatterElements <axis: int = 1> (x, val_2, y)
-        }
+        val_0 = Expand ([0, 2], [2, 1])
+        slice_scatter = ScatterElements <axis: int = 1> (x, val_0, y)
         ";
     }
 }

@@ -66,11 +66,8 @@ fn meta_bilinear(cx: &Cx, args: Bilinear) -> Lowered {
 checks! {
     a_bilinear_layer_is_an_einsum {
         "aten.bilinear(a: f32[s0, 3], b: f32[s0, 4], weight: f32[5, 3, 4], bias: f32[5]) -> f32[s0, 5]" => r#"
-        (float[s0,3] a, float[s0,4] b, float[5,3,4] weight, float[5] bias) => (float[s0,5] bilinear)
-        {
-          val_0 = Einsum <equation: string = "ax,oxy,ay->ao"> (a, weight, b)
-          bilinear = Add (val_0, bias)
-        }
+        val_0 = Einsum <equation: string = "ax,oxy,ay->ao"> (a, weight, b)
+        bilinear = Add (val_0, bias)
         "#;
     }
 }

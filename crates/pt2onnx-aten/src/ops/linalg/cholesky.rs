@@ -54,62 +54,45 @@ fn meta_cholesky(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 checks! {
     a_factor_makes_two_triangular_systems {
         "aten.cholesky_solve(b: f32[2, 1], factor: f32[2, 2]) -> f32[2, 1]" => "
-        (float[2,1] b, float[2,2] factor) => (float[2,1] cholesky_solve)
-        <
-          int64[2,1] val_0 = {0, 1},
-          int64[1] val_1 = {0},
-          float val_2 = {0.0},
-          bool val_3 = {1},
-          int64 val_4 = {2},
-          int64 val_5 = {1}
-        >
+        val_0 = Transpose <perm: ints = [1, 0]> (factor)
+        val_1 = Loop <body: graph = body (int64 val_2, bool val_3, float[2,1] val_4) => (bool val_5, float[2,1] val_6)
         {
-          val_6 = Transpose <perm: ints = [1, 0]> (factor)
-          val_22 = Loop <body: graph = body (int64 val_7, bool val_8, float[2,1] val_9) => (bool val_21, float[2,1] val_20)
-          {
-            val_10 = Unsqueeze (val_7, val_1)
-            val_11 = Gather <axis: int = 1> (factor, val_10)
-            val_12 = Gather <axis: int = 0> (val_9, val_10)
-            val_13 = Gather <axis: int = 0> (val_11, val_10)
-            val_14 = Div (val_12, val_13)
-            val_15 = Greater (val_0, val_10)
-            val_16 = Mul (val_11, val_14)
-            val_17 = Where (val_15, val_16, val_2)
-            val_18 = Sub (val_9, val_17)
-            val_19 = Equal (val_0, val_10)
-            val_20 = Where (val_19, val_14, val_18)
-            val_21 = Identity (val_3)
-          }> (val_4, val_3, b)
-          cholesky_solve = Loop <body: graph = body (int64 val_23, bool val_24, float[2,1] val_25) => (bool val_38, float[2,1] val_37)
-          {
-            val_26 = Unsqueeze (val_23, val_1)
-            val_27 = Sub (val_5, val_26)
-            val_28 = Gather <axis: int = 1> (val_6, val_27)
-            val_29 = Gather <axis: int = 0> (val_25, val_27)
-            val_30 = Gather <axis: int = 0> (val_28, val_27)
-            val_31 = Div (val_29, val_30)
-            val_32 = Less (val_0, val_27)
-            val_33 = Mul (val_28, val_31)
-            val_34 = Where (val_32, val_33, val_2)
-            val_35 = Sub (val_25, val_34)
-            val_36 = Equal (val_0, val_27)
-            val_37 = Where (val_36, val_31, val_35)
-            val_38 = Identity (val_3)
-          }> (val_4, val_3, val_22)
-        }
+          val_7 = Unsqueeze (val_2, [0])
+          val_8 = Gather <axis: int = 1> (factor, val_7)
+          val_9 = Gather <axis: int = 0> (val_4, val_7)
+          val_10 = Gather <axis: int = 0> (val_8, val_7)
+          val_11 = Div (val_9, val_10)
+          val_12 = Greater (int64[2,1] {0, 1}, val_7)
+          val_13 = Mul (val_8, val_11)
+          val_14 = Where (val_12, val_13, 0.0)
+          val_15 = Sub (val_4, val_14)
+          val_16 = Equal (int64[2,1] {0, 1}, val_7)
+          val_6 = Where (val_16, val_11, val_15)
+          val_5 = Identity (true)
+        }> (2, true, b)
+        cholesky_solve = Loop <body: graph = body (int64 val_17, bool val_18, float[2,1] val_19) => (bool val_20, float[2,1] val_21)
+        {
+          val_22 = Unsqueeze (val_17, [0])
+          val_23 = Sub (1, val_22)
+          val_24 = Gather <axis: int = 1> (val_0, val_23)
+          val_25 = Gather <axis: int = 0> (val_19, val_23)
+          val_26 = Gather <axis: int = 0> (val_24, val_23)
+          val_27 = Div (val_25, val_26)
+          val_28 = Less (int64[2,1] {0, 1}, val_23)
+          val_29 = Mul (val_24, val_27)
+          val_30 = Where (val_28, val_29, 0.0)
+          val_31 = Sub (val_19, val_30)
+          val_32 = Equal (int64[2,1] {0, 1}, val_23)
+          val_21 = Where (val_32, val_27, val_31)
+          val_20 = Identity (true)
+        }> (2, true, val_1)
         ";
     }
 
     empty_matrices_keep_their_batch {
         "aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]" => "
-        (float[s0,0,0] x) => (float[s0,0,0] linalg_cholesky)
-        <
-          float val_0 = {0.0}
-        >
-        {
-          val_1 = Shape <start: int = 0, end: int = 3> (x)
-          linalg_cholesky = Expand (val_0, val_1)
-        }
+        val_0 = Shape <start: int = 0, end: int = 3> (x)
+        linalg_cholesky = Expand (0.0, val_0)
         ";
     }
 }

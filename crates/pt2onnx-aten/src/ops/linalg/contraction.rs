@@ -292,127 +292,70 @@ fn meta_sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> 
 checks! {
     an_ellipsis_gets_letters {
         "aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]" => "
-        (float[s0,2,3] a, float[3,4] b) => (float[s0,2,4] einsum)
-        {
-          einsum = MatMul (a, b)
-        }
+        einsum = MatMul (a, b)
         ";
     }
 
     operands_that_may_have_no_elements {
         "aten.einsum('bhid, bhjd->bhij', [a: f32[u0, 2, 3, 4], b: f32[u0, 2, 5, 4]]) -> f32[u0, 2, 3, 5]" => "
-        (float[u0,2,3,4] a, float[u0,2,5,4] b) => (float[u0,2,3,5] einsum)
-        {
-          val_0 = Transpose <perm: ints = [0, 1, 3, 2]> (b)
-          einsum = MatMul (a, val_0)
-        }
+        val_0 = Transpose <perm: ints = [0, 1, 3, 2]> (b)
+        einsum = MatMul (a, val_0)
         ";
         "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => "
-        (float[2,3,u0] a, float[2,5,u0] b) => (float[2,3,5] einsum)
-        <
-          int64[6] val_0 = {0, 0, 0, 0, 0, 1},
-          int64[6] val_1 = {0, 0, 0, 0, 1, 0}
-        >
-        {
-          val_2 = Transpose <perm: ints = [0, 2, 1]> (b)
-          val_3 = Pad (a, val_0)
-          val_4 = Pad (val_2, val_1)
-          einsum = MatMul (val_3, val_4)
-        }
+        val_0 = Transpose <perm: ints = [0, 2, 1]> (b)
+        val_1 = Pad (a, [0, 0, 0, 0, 0, 1])
+        val_2 = Pad (val_0, [0, 0, 0, 0, 1, 0])
+        einsum = MatMul (val_1, val_2)
         ";
         "aten.einsum('ik, kj->ji', [a: f32[2, u0], b: f32[u0, 3]]) -> f32[3, 2]" => "
-        (float[2,u0] a, float[u0,3] b) => (float[3,2] einsum)
-        {
-          val_0 = MatMul (a, b)
-          einsum = Transpose <perm: ints = [1, 0]> (val_0)
-        }
+        val_0 = MatMul (a, b)
+        einsum = Transpose <perm: ints = [1, 0]> (val_0)
         ";
     }
 
     operands_without_elements {
         "aten.einsum('ij, kj->ik', [a: f32[2, 0], b: f32[3, 0]]) -> f32[2, 3]" => "
-        (float[2,0] a, float[3,0] b) => (float[2,3] einsum)
-        <
-          float val_0 = {0.0},
-          int64[2] val_1 = {2, 3}
-        >
-        {
-          einsum = Expand (val_0, val_1)
-        }
+        einsum = Expand (0.0, [2, 3])
         ";
         "aten.mv(a: f64[2, 0], b: f64[0]) -> f64[2]" => "
-        (double[2,0] a, double[0] b) => (double[2] mv)
-        <
-          double val_0 = {0.0},
-          int64[1] val_1 = {2}
-        >
-        {
-          mv = Expand (val_0, val_1)
-        }
+        mv = Expand (double {0.0}, [2])
         ";
     }
 
     dimensions_pair_up {
         "aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]" => r#"
-        (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
-        {
-          tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
-        }
+        tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
         "#;
     }
 
     integers_are_summed_as_int64 {
         "aten.einsum('i->', [a: i16[3]]) -> i64[]" => r#"
-        (int16[3] a) => (int64 einsum)
-        {
-          val_0 = Cast <to: int = 7> (a)
-          einsum = Einsum <equation: string = "i->"> (val_0)
-        }
+        val_0 = Cast <to: int = 7> (a)
+        einsum = Einsum <equation: string = "i->"> (val_0)
         "#;
     }
 
     labels_that_are_not_written {
         "aten.einsum('i ->', [x: f32[3]]) -> f32[]" => r#"
-        (float[3] x) => (float einsum)
-        {
-          einsum = Einsum <equation: string = "i->"> (x)
-        }
+        einsum = Einsum <equation: string = "i->"> (x)
         "#;
         "aten.einsum('ij,jk', [x: f32[2, 3], y: f32[3, 4]]) -> f32[2, 4]" => r#"
-        (float[2,3] x, float[3,4] y) => (float[2,4] einsum)
-        {
-          einsum = Einsum <equation: string = "ij,jk->ik"> (x, y)
-        }
+        einsum = Einsum <equation: string = "ij,jk->ik"> (x, y)
         "#;
         "aten.einsum('ba', [x: f32[2, 3]]) -> f32[3, 2]" => r#"
-        (float[2,3] x) => (float[3,2] einsum)
-        {
-          einsum = Einsum <equation: string = "ba->ab"> (x)
-        }
+        einsum = Einsum <equation: string = "ba->ab"> (x)
         "#;
         "aten.einsum('ii', [x: f32[3, 3]]) -> f32[]" => r#"
-        (float[3,3] x) => (float einsum)
-        {
-          einsum = Einsum <equation: string = "ii->"> (x)
-        }
+        einsum = Einsum <equation: string = "ii->"> (x)
         "#;
         "aten.einsum('...ik, ...j -> ij', [x: f32[2, 3, 4], y: f32[5]]) -> f32[3, 5]" => r#"
-        (float[2,3,4] x, float[5] y) => (float[3,5] einsum)
-        {
-          einsum = Einsum <equation: string = "aik,j->ij"> (x, y)
-        }
+        einsum = Einsum <equation: string = "aik,j->ij"> (x, y)
         "#;
         "aten.einsum('...ij,...jk', [x: f32[2, 2, 3, 4], y: f32[2, 4, 5]]) -> f32[2, 2, 3, 5]" => r#"
-        (float[2,2,3,4] x, float[2,4,5] y) => (float[2,2,3,5] einsum)
-        {
-          einsum = Einsum <equation: string = "abij,bjk->abik"> (x, y)
-        }
+        einsum = Einsum <equation: string = "abij,bjk->abik"> (x, y)
         "#;
         "aten.einsum('...a->a...', [x: f32[2, 3, 4]]) -> f32[4, 2, 3]" => r#"
-        (float[2,3,4] x) => (float[4,2,3] einsum)
-        {
-          einsum = Einsum <equation: string = "bca->abc"> (x)
-        }
+        einsum = Einsum <equation: string = "bca->abc"> (x)
         "#;
     }
 

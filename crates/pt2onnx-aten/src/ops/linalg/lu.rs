@@ -155,64 +155,46 @@ fn meta_lu_unpack(cx: &Cx, lu: Value) -> Lowered<[Value; 3]> {
 checks! {
     determinants_of_float32_are_an_operator {
         "aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]" => "
-        (float[s0,3,3] x) => (float[s0] linalg_det)
-        {
-          linalg_det = Det (x)
-        }
+        linalg_det = Det (x)
         ";
     }
 
     no_pivots_no_permutation {
         "aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])" => "
-        (float[1,1] x) => (float[0] linalg_lu_0, float[1,1] linalg_lu_1, float[1,1] linalg_lu_2)
-        <
-          float val_0 = {0.0},
-          int64[1] val_1 = {0},
-          int64[1,1] val_2 = {0},
-          float val_3 = {1.0},
-          int64[2] val_4 = {1, 1},
-          int64 val_5 = {1},
-          int64[2] val_6 = {0, 1},
-          bool val_7 = {1},
-          int64[1] val_8 = {1},
-          int64 val_9 = {-1}
-        >
+        val_0 = Expand (0.0, [0])
+        val_1, val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, float[1,1] val_6, int64[1,1] val_7) => (bool val_8, float[1,1] val_9, int64[1,1] val_10, int32 val_11)
         {
-          val_10 = Expand (val_0, val_1)
-          val_38, val_39, val_40 = Loop <body: graph = body (int64 val_11, bool val_12, float[1,1] val_13, int64[1,1] val_14) => (bool val_36, float[1,1] val_32, int64[1,1] val_37, int32 val_35)
-          {
-            val_15 = Unsqueeze (val_11, val_1)
-            val_16 = Reshape (val_15, val_4)
-            val_17 = Gather <axis: int = 1> (val_13, val_15)
-            val_18 = Gather <axis: int = 0> (val_13, val_15)
-            val_19 = Gather <axis: int = 1> (val_18, val_15)
-            val_20 = Greater (val_2, val_15)
-            val_21 = Abs (val_19)
-            val_22 = Equal (val_21, val_0)
-            val_23 = Where (val_22, val_3, val_19)
-            val_24 = Div (val_17, val_23)
-            val_25 = Greater (val_1, val_15)
-            val_26 = And (val_20, val_25)
-            val_27 = Mul (val_24, val_18)
-            val_28 = Where (val_26, val_27, val_0)
-            val_29 = Sub (val_13, val_28)
-            val_30 = Where (val_20, val_24, val_17)
-            val_31 = Equal (val_1, val_15)
-            val_32 = Where (val_31, val_30, val_29)
-            val_33 = Add (val_16, val_5)
-            val_34 = Cast <to: int = 6> (val_33)
-            val_35 = Squeeze (val_34, val_6)
-            val_36 = Identity (val_7)
-            val_37 = Identity (val_14)
-          }> (val_5, val_7, x, val_2)
-          val_41 = Squeeze (val_39, val_8)
-          val_42 = Trilu <upper: int = 0> (val_38, val_9)
-          val_43 = Equal (val_2, val_1)
-          val_44 = Cast <to: int = 1> (val_43)
-          linalg_lu_2 = Trilu (val_38)
-          linalg_lu_1 = Add (val_42, val_44)
-          linalg_lu_0 = Expand (val_0, val_1)
-        }
+          val_12 = Unsqueeze (val_4, [0])
+          val_13 = Reshape (val_12, [1, 1])
+          val_14 = Gather <axis: int = 1> (val_6, val_12)
+          val_15 = Gather <axis: int = 0> (val_6, val_12)
+          val_16 = Gather <axis: int = 1> (val_15, val_12)
+          val_17 = Greater (int64[1,1] {0}, val_12)
+          val_18 = Abs (val_16)
+          val_19 = Equal (val_18, 0.0)
+          val_20 = Where (val_19, 1.0, val_16)
+          val_21 = Div (val_14, val_20)
+          val_22 = Greater ([0], val_12)
+          val_23 = And (val_17, val_22)
+          val_24 = Mul (val_21, val_15)
+          val_25 = Where (val_23, val_24, 0.0)
+          val_26 = Sub (val_6, val_25)
+          val_27 = Where (val_17, val_21, val_14)
+          val_28 = Equal ([0], val_12)
+          val_9 = Where (val_28, val_27, val_26)
+          val_29 = Add (val_13, 1)
+          val_30 = Cast <to: int = 6> (val_29)
+          val_11 = Squeeze (val_30, [0, 1])
+          val_8 = Identity (true)
+          val_10 = Identity (val_7)
+        }> (1, true, x, int64[1,1] {0})
+        val_31 = Squeeze (val_2, [1])
+        val_32 = Trilu <upper: int = 0> (val_1, -1)
+        val_33 = Equal (int64[1,1] {0}, [0])
+        val_34 = Cast <to: int = 1> (val_33)
+        linalg_lu_2 = Trilu (val_1)
+        linalg_lu_1 = Add (val_32, val_34)
+        linalg_lu_0 = Expand (0.0, [0])
         ";
     }
 }

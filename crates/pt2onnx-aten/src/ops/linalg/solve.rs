@@ -140,96 +140,69 @@ fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lower
 checks! {
     a_triangular_system_is_a_loop_over_rows {
         "aten.linalg_solve_triangular(a: f32[2, 2], b: f32[2, 1], upper = False) -> f32[2, 1]" => "
-        (float[2,2] a, float[2,1] b) => (float[2,1] linalg_solve_triangular)
-        <
-          int64[2,1] val_0 = {0, 1},
-          int64[1] val_1 = {0},
-          float val_2 = {0.0},
-          bool val_3 = {1},
-          int64 val_4 = {2}
-        >
+        linalg_solve_triangular = Loop <body: graph = body (int64 val_0, bool val_1, float[2,1] val_2) => (bool val_3, float[2,1] val_4)
         {
-          linalg_solve_triangular = Loop <body: graph = body (int64 val_5, bool val_6, float[2,1] val_7) => (bool val_19, float[2,1] val_18)
-          {
-            val_8 = Unsqueeze (val_5, val_1)
-            val_9 = Gather <axis: int = 1> (a, val_8)
-            val_10 = Gather <axis: int = 0> (val_7, val_8)
-            val_11 = Gather <axis: int = 0> (val_9, val_8)
-            val_12 = Div (val_10, val_11)
-            val_13 = Greater (val_0, val_8)
-            val_14 = Mul (val_9, val_12)
-            val_15 = Where (val_13, val_14, val_2)
-            val_16 = Sub (val_7, val_15)
-            val_17 = Equal (val_0, val_8)
-            val_18 = Where (val_17, val_12, val_16)
-            val_19 = Identity (val_3)
-          }> (val_4, val_3, b)
-        }
+          val_5 = Unsqueeze (val_0, [0])
+          val_6 = Gather <axis: int = 1> (a, val_5)
+          val_7 = Gather <axis: int = 0> (val_2, val_5)
+          val_8 = Gather <axis: int = 0> (val_6, val_5)
+          val_9 = Div (val_7, val_8)
+          val_10 = Greater (int64[2,1] {0, 1}, val_5)
+          val_11 = Mul (val_6, val_9)
+          val_12 = Where (val_10, val_11, 0.0)
+          val_13 = Sub (val_2, val_12)
+          val_14 = Equal (int64[2,1] {0, 1}, val_5)
+          val_4 = Where (val_14, val_9, val_13)
+          val_3 = Identity (true)
+        }> (2, true, b)
         ";
     }
 
     vectors_whose_sizes_have_other_names {
         "aten.linalg_solve(a: f32[s0, 2, 2], b: f32[s1, 2]) -> f32[s1, 2]" => r#"
-        (float[s0,2,2] a, float[s1,2] b) => (float[s1,2] linalg_solve)
-        <
-          int64[1] val_0 = {2},
-          int64[2] val_1 = {1, 1},
-          int64[2,1] val_2 = {0, 1},
-          int64[1] val_3 = {0},
-          float val_4 = {-1.0},
-          float val_5 = {inf},
-          int64[3] val_6 = {1, 1, 3},
-          float val_7 = {0.0},
-          int64[2] val_8 = {1, 2},
-          bool val_9 = {1},
-          int64 val_10 = {2},
-          int64[1] val_11 = {3}
-        >
+        val_0 = Unsqueeze (b, [2])
+        val_1 = Shape <start: int = 0, end: int = 1> (a)
+        val_2 = Shape <start: int = 0, end: int = 1> (b)
+        val_3 = Max (val_1, val_2)
+        val_4 = Concat <axis: int = 0> (val_3, [1, 1])
+        val_5 = Expand (a, val_4)
+        val_6 = Concat <axis: int = 0> (val_3, [1, 1])
+        val_7 = Expand (val_0, val_6)
+        val_8 = Concat <axis: int = 2> (val_5, val_7)
+        val_9, val_10 = Loop <body: graph = body (int64 val_11, bool val_12, float["Max(s0, s1)",2,3] val_13) => (bool val_14, float["Max(s0, s1)",2,3] val_15, bool["Max(s0, s1)"] val_16)
         {
-          val_12 = Unsqueeze (b, val_0)
-          val_13 = Shape <start: int = 0, end: int = 1> (a)
-          val_14 = Shape <start: int = 0, end: int = 1> (b)
-          val_15 = Max (val_13, val_14)
-          val_16 = Concat <axis: int = 0> (val_15, val_1)
-          val_17 = Expand (a, val_16)
-          val_18 = Concat <axis: int = 0> (val_15, val_1)
-          val_19 = Expand (val_12, val_18)
-          val_20 = Concat <axis: int = 2> (val_17, val_19)
-          val_52, val_53 = Loop <body: graph = body (int64 val_21, bool val_22, float["Max(s0, s1)",2,3] val_23) => (bool val_51, float["Max(s0, s1)",2,3] val_49, bool["Max(s0, s1)"] val_50)
-          {
-            val_24 = Unsqueeze (val_21, val_3)
-            val_25 = Gather <axis: int = 2> (val_23, val_24)
-            val_26 = Equal (val_2, val_24)
-            val_27 = Abs (val_25)
-            val_28 = Where (val_26, val_5, val_4)
-            val_29 = IsNaN (val_27)
-            val_30 = Where (val_29, val_28, val_27)
-            val_31 = Less (val_2, val_24)
-            val_32 = Where (val_31, val_4, val_30)
-            val_33 = ArgMax <axis: int = 1> (val_32)
-            val_34 = Equal (val_2, val_33)
-            val_35 = Where (val_34, val_24, val_2)
-            val_36 = Equal (val_2, val_24)
-            val_37 = Where (val_36, val_33, val_35)
-            val_38 = Expand (val_37, val_6)
-            val_39 = GatherElements <axis: int = 1> (val_23, val_38)
-            val_40 = Gather <axis: int = 2> (val_39, val_24)
-            val_41 = Gather <axis: int = 1> (val_39, val_24)
-            val_42 = Gather <axis: int = 2> (val_41, val_24)
-            val_43 = Div (val_41, val_42)
-            val_44 = Mul (val_40, val_43)
-            val_45 = Sub (val_39, val_44)
-            val_46 = Abs (val_42)
-            val_47 = Equal (val_46, val_7)
-            val_48 = Equal (val_2, val_24)
-            val_49 = Where (val_48, val_43, val_45)
-            val_50 = Squeeze (val_47, val_8)
-            val_51 = Identity (val_9)
-          }> (val_10, val_9, val_20)
-          val_54 = Transpose <perm: ints = [1, 0]> (val_53)
-          val_55 = Slice (val_52, val_0, val_11, val_0)
-          linalg_solve = Squeeze (val_55, val_0)
-        }
+          val_17 = Unsqueeze (val_11, [0])
+          val_18 = Gather <axis: int = 2> (val_13, val_17)
+          val_19 = Equal (int64[2,1] {0, 1}, val_17)
+          val_20 = Abs (val_18)
+          val_21 = Where (val_19, inf, -1.0)
+          val_22 = IsNaN (val_20)
+          val_23 = Where (val_22, val_21, val_20)
+          val_24 = Less (int64[2,1] {0, 1}, val_17)
+          val_25 = Where (val_24, -1.0, val_23)
+          val_26 = ArgMax <axis: int = 1> (val_25)
+          val_27 = Equal (int64[2,1] {0, 1}, val_26)
+          val_28 = Where (val_27, val_17, int64[2,1] {0, 1})
+          val_29 = Equal (int64[2,1] {0, 1}, val_17)
+          val_30 = Where (val_29, val_26, val_28)
+          val_31 = Expand (val_30, [1, 1, 3])
+          val_32 = GatherElements <axis: int = 1> (val_13, val_31)
+          val_33 = Gather <axis: int = 2> (val_32, val_17)
+          val_34 = Gather <axis: int = 1> (val_32, val_17)
+          val_35 = Gather <axis: int = 2> (val_34, val_17)
+          val_36 = Div (val_34, val_35)
+          val_37 = Mul (val_33, val_36)
+          val_38 = Sub (val_32, val_37)
+          val_39 = Abs (val_35)
+          val_40 = Equal (val_39, 0.0)
+          val_41 = Equal (int64[2,1] {0, 1}, val_17)
+          val_15 = Where (val_41, val_36, val_38)
+          val_16 = Squeeze (val_40, [1, 2])
+          val_14 = Identity (true)
+        }> (2, true, val_8)
+        val_42 = Transpose <perm: ints = [1, 0]> (val_10)
+        val_43 = Slice (val_9, [2], [3], [2])
+        linalg_solve = Squeeze (val_43, [2])
         "#;
     }
 }

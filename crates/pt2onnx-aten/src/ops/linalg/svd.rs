@@ -304,18 +304,9 @@ fn meta_pinv(cx: &Cx, args: Matrix) -> Lowered {
 checks! {
     empty_matrices_have_no_singular_values {
         "aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])" => "
-        (float[2,0] x) => (float[2,0] linalg_svd_0, float[0] linalg_svd_1, float[0,0] linalg_svd_2)
-        <
-          float val_0 = {0.0},
-          int64[2] val_1 = {2, 0},
-          int64[1] val_2 = {0},
-          int64[2] val_3 = {0, 0}
-        >
-        {
-          linalg_svd_0 = Expand (val_0, val_1)
-          linalg_svd_1 = Expand (val_0, val_2)
-          linalg_svd_2 = Expand (val_0, val_3)
-        }
+        linalg_svd_0 = Expand (0.0, [2, 0])
+        linalg_svd_1 = Expand (0.0, [0])
+        linalg_svd_2 = Expand (0.0, [0, 0])
         ";
     }
 }

@@ -174,97 +174,59 @@ fn meta_adaptive(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
 checks! {
     windows_of_several_sizes {
         "aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]" => "
-        (float16[1,2,5] x) => (float16[1,2,3] adaptive_avg_pool1d)
-        <
-          int64[3,1] val_0 = {0, 1, 3},
-          int64[3,1] val_1 = {2, 4, 5},
-          int64[3] val_2 = {0, 1, 2},
-          int64 val_3 = {1},
-          float val_4 = {0.0},
-          int64[1] val_5 = {3},
-          int64[1] val_6 = {1}
-        >
-        {
-          val_7 = Cast <to: int = 1> (x)
-          val_8 = Add (val_0, val_2)
-          val_9 = Sub (val_1, val_3)
-          val_10 = Min (val_8, val_9)
-          val_11 = Gather <axis: int = 2> (val_7, val_10)
-          val_12 = Less (val_8, val_1)
-          val_13 = Where (val_12, val_11, val_4)
-          val_14 = ReduceSum <keepdims: int = 0> (val_13, val_5)
-          val_15 = Sub (val_1, val_0)
-          val_16 = Cast <to: int = 1> (val_15)
-          val_17 = Squeeze (val_16, val_6)
-          val_18 = Div (val_14, val_17)
-          adaptive_avg_pool1d = Cast <to: int = 10> (val_18)
-        }
+        val_0 = Cast <to: int = 1> (x)
+        val_1 = Add (int64[3,1] {0, 1, 3}, [0, 1, 2])
+        val_2 = Sub (int64[3,1] {2, 4, 5}, 1)
+        val_3 = Min (val_1, val_2)
+        val_4 = Gather <axis: int = 2> (val_0, val_3)
+        val_5 = Less (val_1, int64[3,1] {2, 4, 5})
+        val_6 = Where (val_5, val_4, 0.0)
+        val_7 = ReduceSum <keepdims: int = 0> (val_6, [3])
+        val_8 = Sub (int64[3,1] {2, 4, 5}, int64[3,1] {0, 1, 3})
+        val_9 = Cast <to: int = 1> (val_8)
+        val_10 = Squeeze (val_9, [1])
+        val_11 = Div (val_7, val_10)
+        adaptive_avg_pool1d = Cast <to: int = 10> (val_11)
         ";
     }
 
     nan_stays_in_its_windows {
         "aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite => "
-        (float[1,2,5] x) => (float[1,2,3] adaptive_avg_pool1d)
-        <
-          double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
-        >
-        {
-          val_1 = Cast <to: int = 1> (val_0)
-          adaptive_avg_pool1d = MatMul (x, val_1)
-        }
+        val_0 = double[5,3] {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
+        val_1 = Cast <to: int = 1> (val_0)
+        adaptive_avg_pool1d = MatMul (x, val_1)
         ";
         "aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)" => "
-        (float[s0,2,4] x) => (float[s0,2,2] adaptive_max_pool1d_0)
-        <
-          int64[4] val_0 = {0, 2, 2, 2},
-          int64[1] val_1 = {3},
-          float val_2 = {NaN}
-        >
-        {
-          val_3 = Reshape (x, val_0)
-          val_4 = ReduceMax <keepdims: int = 0> (val_3, val_1)
-          val_5 = IsNaN (val_3)
-          val_6 = ReduceMax <keepdims: int = 0> (val_5, val_1)
-          adaptive_max_pool1d_0 = Where (val_6, val_2, val_4)
-        }
+        val_0 = Reshape (x, [0, 2, 2, 2])
+        val_1 = ReduceMax <keepdims: int = 0> (val_0, [3])
+        val_2 = IsNaN (val_0)
+        val_3 = ReduceMax <keepdims: int = 0> (val_2, [3])
+        adaptive_max_pool1d_0 = Where (val_3, NaN, val_1)
         ";
         "aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])" => "
-        (float[1,2,4] x) => (float[1,2,2] adaptive_max_pool1d_0, int64[1,2,2] adaptive_max_pool1d_1)
-        <
-          int64[2] val_0 = {2, 4},
-          int64[2] val_1 = {0, 1},
-          int64[2,1] val_2 = {0, 2},
-          int64 val_3 = {1},
-          int64[1] val_4 = {1},
-          int64[1] val_5 = {3},
-          float val_6 = {NaN},
-          int64[4] val_7 = {1, 2, 1, 1}
-        >
-        {
-          val_8 = Add (val_2, val_1)
-          val_9 = Sub (val_0, val_3)
-          val_10 = Unsqueeze (val_9, val_4)
-          val_11 = Min (val_8, val_10)
-          val_12 = Gather <axis: int = 2> (x, val_11)
-          val_13 = ReduceMax <keepdims: int = 0> (val_12, val_5)
-          val_14 = IsNaN (val_12)
-          val_15 = ReduceMax <keepdims: int = 0> (val_14, val_5)
-          adaptive_max_pool1d_0 = Where (val_15, val_6, val_13)
-          val_16 = IsNaN (val_12)
-          val_17 = ReduceMax <keepdims: int = 1> (val_16, val_5)
-          val_18 = Cast <to: int = 1> (val_16)
-          val_19 = Where (val_17, val_18, val_12)
-          val_20 = ArgMax <axis: int = 3> (val_19)
-          val_21 = IsNaN (val_12)
-          val_22 = Cast <to: int = 2> (val_21)
-          val_23 = ArgMax <axis: int = 3, select_last_index: int = 1> (val_22)
-          val_24 = IsNaN (val_12)
-          val_25 = ReduceMax <keepdims: int = 1> (val_24, val_5)
-          val_26 = Where (val_25, val_23, val_20)
-          val_27 = Expand (val_11, val_7)
-          val_28 = GatherElements <axis: int = 3> (val_27, val_26)
-          adaptive_max_pool1d_1 = Squeeze (val_28, val_5)
-        }
+        val_0 = Add (int64[2,1] {0, 2}, [0, 1])
+        val_1 = Sub ([2, 4], 1)
+        val_2 = Unsqueeze (val_1, [1])
+        val_3 = Min (val_0, val_2)
+        val_4 = Gather <axis: int = 2> (x, val_3)
+        val_5 = ReduceMax <keepdims: int = 0> (val_4, [3])
+        val_6 = IsNaN (val_4)
+        val_7 = ReduceMax <keepdims: int = 0> (val_6, [3])
+        adaptive_max_pool1d_0 = Where (val_7, NaN, val_5)
+        val_8 = IsNaN (val_4)
+        val_9 = ReduceMax <keepdims: int = 1> (val_8, [3])
+        val_10 = Cast <to: int = 1> (val_8)
+        val_11 = Where (val_9, val_10, val_4)
+        val_12 = ArgMax <axis: int = 3> (val_11)
+        val_13 = IsNaN (val_4)
+        val_14 = Cast <to: int = 2> (val_13)
+        val_15 = ArgMax <axis: int = 3, select_last_index: int = 1> (val_14)
+        val_16 = IsNaN (val_4)
+        val_17 = ReduceMax <keepdims: int = 1> (val_16, [3])
+        val_18 = Where (val_17, val_15, val_12)
+        val_19 = Expand (val_3, [1, 2, 1, 1])
+        val_20 = GatherElements <axis: int = 3> (val_19, val_18)
+        adaptive_max_pool1d_1 = Squeeze (val_20, [3])
         ";
     }
 }

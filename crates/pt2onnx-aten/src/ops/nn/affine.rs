@@ -220,76 +220,44 @@ fn choose_qparams(cx: &Cx, args: ChooseArgs) -> Lowered<[Value; 2]> {
 checks! {
     parts_of_rows {
         "torchao.dequantize_affine(q: i8[4, 64], [1, 32], s: f32[4, 2], z: i8[4, 2], torch.int8, -8, 7) -> f32[4, 64]" => "
-        (int8[4,64] q, float[4,2] s, int8[4,2] z) => (float[4,64] dequantize_affine)
-        <
-          int64[2] val_0 = {8, 32},
-          int64[1] val_1 = {8},
-          int64[2] val_2 = {4, 64}
-        >
-        {
-          val_3 = Reshape (q, val_0)
-          val_4 = Reshape (s, val_1)
-          val_5 = Reshape (z, val_1)
-          val_6 = DequantizeLinear <axis: int = 0> (val_3, val_4, val_5)
-          dequantize_affine = Reshape (val_6, val_2)
-        }
+        val_0 = Reshape (q, [8, 32])
+        val_1 = Reshape (s, [8])
+        val_2 = Reshape (z, [8])
+        val_3 = DequantizeLinear <axis: int = 0> (val_0, val_1, val_2)
+        dequantize_affine = Reshape (val_3, [4, 64])
         ";
     }
 
     rows {
         "torchao.dequantize_affine(q: i8[s0, 64], [1, 64], s: f32[s0, 1], None, torch.int8, -8, 7) -> f32[s0, 64]" => "
-        (int8[s0,64] q, float[s0,1] s) => (float[s0,64] dequantize_affine)
-        <
-          int64[1] val_0 = {0}
-        >
-        {
-          val_1 = Reshape (s, val_0)
-          dequantize_affine = DequantizeLinear <axis: int = 0> (q, val_1)
-        }
+        val_0 = Reshape (s, [0])
+        dequantize_affine = DequantizeLinear <axis: int = 0> (q, val_0)
         ";
     }
 
     squares_by_the_formula {
         "torchao.quantize_affine(x: f32[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> i8[4, 6]" => "
-        (float[4,6] x, float[2,2] s, int32[2,2] z) => (int8[4,6] quantize_affine)
-        <
-          int64[4] val_0 = {2, 2, 2, 3},
-          int64[4] val_1 = {2, 1, 2, 1},
-          float val_2 = {-8.0},
-          float val_3 = {7.0},
-          int64[2] val_4 = {4, 6}
-        >
-        {
-          val_5 = Reshape (x, val_0)
-          val_6 = Reshape (s, val_1)
-          val_7 = Reciprocal (val_6)
-          val_8 = Mul (val_5, val_7)
-          val_9 = Round (val_8)
-          val_10 = Reshape (z, val_1)
-          val_11 = Cast <to: int = 1> (val_10)
-          val_12 = Add (val_9, val_11)
-          val_13 = Clip (val_12, val_2, val_3)
-          val_14 = Reshape (val_13, val_4)
-          quantize_affine = Cast <to: int = 3> (val_14)
-        }
+        val_0 = Reshape (x, [2, 2, 2, 3])
+        val_1 = Reshape (s, [2, 1, 2, 1])
+        val_2 = Reciprocal (val_1)
+        val_3 = Mul (val_0, val_2)
+        val_4 = Round (val_3)
+        val_5 = Reshape (z, [2, 1, 2, 1])
+        val_6 = Cast <to: int = 1> (val_5)
+        val_7 = Add (val_4, val_6)
+        val_8 = Clip (val_7, -8.0, 7.0)
+        val_9 = Reshape (val_8, [4, 6])
+        quantize_affine = Cast <to: int = 3> (val_9)
         ";
         "torchao.dequantize_affine(q: i8[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> f32[4, 6]" => "
-        (int8[4,6] q, float[2,2] s, int32[2,2] z) => (float[4,6] dequantize_affine)
-        <
-          int64[4] val_0 = {2, 2, 2, 3},
-          int64[4] val_1 = {2, 1, 2, 1},
-          int64[2] val_2 = {4, 6}
-        >
-        {
-          val_3 = Reshape (q, val_0)
-          val_4 = Cast <to: int = 1> (val_3)
-          val_5 = Reshape (z, val_1)
-          val_6 = Cast <to: int = 1> (val_5)
-          val_7 = Sub (val_4, val_6)
-          val_8 = Reshape (s, val_1)
-          val_9 = Mul (val_7, val_8)
-          dequantize_affine = Reshape (val_9, val_2)
-        }
+        val_0 = Reshape (q, [2, 2, 2, 3])
+        val_1 = Cast <to: int = 1> (val_0)
+        val_2 = Reshape (z, [2, 1, 2, 1])
+        val_3 = Cast <to: int = 1> (val_2)
+        val_4 = Sub (val_1, val_3)
+        val_5 = Reshape (s, [2, 1, 2, 1])
+        val_6 = Mul (val_4, val_5)
+        dequantize_affine = Reshape (val_6, [4, 6])
         ";
     }
 }

@@ -394,118 +394,73 @@ fn meta_flash_attention(cx: &Cx, q: Value) -> Lowered<[Value; 2]> {
 checks! {
     causal_attention_of_grouped_heads {
         "aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]" => "
-        (float[1,4,s0,8] q, float[1,2,s0,8] k, float[1,2,s0,8] v) => (float[1,4,s0,8] scaled_dot_product_attention)
-        <
-          int64[1] val_0 = {2},
-          int64[5] val_1 = {1, 1, 2, 1, 1},
-          int64[4] val_2 = {1, 4, -1, 8},
-          float val_3 = {0.35355338},
-          int64 val_4 = {0},
-          int64[0] val_5 = {},
-          int64 val_6 = {1},
-          int64[1] val_7 = {1},
-          float val_8 = {-inf}
-        >
-        {
-          val_9 = Unsqueeze (k, val_0)
-          val_10 = Expand (val_9, val_1)
-          val_11 = Reshape (val_10, val_2)
-          val_12 = Unsqueeze (v, val_0)
-          val_13 = Expand (val_12, val_1)
-          val_14 = Reshape (val_13, val_2)
-          val_15 = Mul (q, val_3)
-          val_16 = Transpose <perm: ints = [0, 1, 3, 2]> (val_11)
-          val_17 = MatMul (val_15, val_16)
-          val_18 = Shape <start: int = 2, end: int = 3> (q)
-          val_19 = Reshape (val_18, val_5)
-          val_20 = Range (val_4, val_19, val_6)
-          val_21 = Unsqueeze (val_20, val_7)
-          val_22 = Range (val_4, val_19, val_6)
-          val_23 = GreaterOrEqual (val_21, val_22)
-          val_24 = Where (val_23, val_17, val_8)
-          val_25 = Softmax (val_24)
-          scaled_dot_product_attention = MatMul (val_25, val_14)
-        }
+        val_0 = Unsqueeze (k, [2])
+        val_1 = Expand (val_0, [1, 1, 2, 1, 1])
+        val_2 = Reshape (val_1, [1, 4, -1, 8])
+        val_3 = Unsqueeze (v, [2])
+        val_4 = Expand (val_3, [1, 1, 2, 1, 1])
+        val_5 = Reshape (val_4, [1, 4, -1, 8])
+        val_6 = Mul (q, 0.35355338)
+        val_7 = Transpose <perm: ints = [0, 1, 3, 2]> (val_2)
+        val_8 = MatMul (val_6, val_7)
+        val_9 = Shape <start: int = 2, end: int = 3> (q)
+        val_10 = Reshape (val_9, [])
+        val_11 = Range (0, val_10, 1)
+        val_12 = Unsqueeze (val_11, [1])
+        val_13 = Range (0, val_10, 1)
+        val_14 = GreaterOrEqual (val_12, val_13)
+        val_15 = Where (val_14, val_8, -inf)
+        val_16 = Softmax (val_15)
+        scaled_dot_product_attention = MatMul (val_16, val_5)
         ";
     }
 
     few_keys_of_nan {
         "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]" => "
-        (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
-        <
-          float val_0 = {0.35355338},
-          float val_1 = {-inf},
-          int64[1] val_2 = {3},
-          float val_3 = {0.0}
-        >
-        {
-          val_4 = Mul (q, val_0)
-          val_5 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-          val_6 = MatMul (val_4, val_5)
-          val_7 = Greater (val_6, val_1)
-          val_8 = ReduceMax <keepdims: int = 1> (val_7, val_2)
-          val_9 = Softmax (val_6)
-          val_10 = Where (val_8, val_9, val_3)
-          scaled_dot_product_attention = MatMul (val_10, v)
-        }
+        val_0 = Mul (q, 0.35355338)
+        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+        val_2 = MatMul (val_0, val_1)
+        val_3 = Greater (val_2, -inf)
+        val_4 = ReduceMax <keepdims: int = 1> (val_3, [3])
+        val_5 = Softmax (val_2)
+        val_6 = Where (val_4, val_5, 0.0)
+        scaled_dot_product_attention = MatMul (val_6, v)
         ";
         "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite => "
-        (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
-        <
-          float val_0 = {0.35355338}
-        >
-        {
-          val_1 = Mul (q, val_0)
-          val_2 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-          val_3 = MatMul (val_1, val_2)
-          val_4 = Softmax (val_3)
-          scaled_dot_product_attention = MatMul (val_4, v)
-        }
+        val_0 = Mul (q, 0.35355338)
+        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+        val_2 = MatMul (val_0, val_1)
+        val_3 = Softmax (val_2)
+        scaled_dot_product_attention = MatMul (val_3, v)
         ";
     }
 
     masked_rows_are_zero {
         "aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]" => "
-        (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
-        <
-          float16 val_0 = {0.35351563},
-          float val_1 = {0.0},
-          float val_2 = {-1.7014117e38}
-        >
-        {
-          val_3 = Mul (q, val_0)
-          val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-          val_5 = MatMul (val_3, val_4)
-          val_6 = Cast <to: int = 1> (val_5)
-          val_7 = Where (mask, val_1, val_2)
-          val_8 = Add (val_6, val_7)
-          val_9 = Softmax (val_8)
-          val_10 = Cast <to: int = 1> (mask)
-          val_11 = Mul (val_9, val_10)
-          val_12 = Cast <to: int = 10> (val_11)
-          scaled_dot_product_attention = MatMul (val_12, v)
-        }
+        val_0 = Mul (q, float16 {0.35351563})
+        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+        val_2 = MatMul (val_0, val_1)
+        val_3 = Cast <to: int = 1> (val_2)
+        val_4 = Where (mask, 0.0, -1.7014117e38)
+        val_5 = Add (val_3, val_4)
+        val_6 = Softmax (val_5)
+        val_7 = Cast <to: int = 1> (mask)
+        val_8 = Mul (val_6, val_7)
+        val_9 = Cast <to: int = 10> (val_8)
+        scaled_dot_product_attention = MatMul (val_9, v)
         ";
     }
 
     a_query_that_sees_no_key {
         "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]" => "
-        (float[1,1,4,8] q, float[1,1,4,8] k, float[1,1,4,8] v, float[4,4] mask) => (float[1,1,4,8] scaled_dot_product_attention)
-        <
-          float val_0 = {0.35355338},
-          float val_1 = {-inf},
-          float val_2 = {0.0}
-        >
-        {
-          val_3 = Mul (q, val_0)
-          val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-          val_5 = MatMul (val_3, val_4)
-          val_6 = Add (val_5, mask)
-          val_7 = Equal (val_6, val_1)
-          val_8 = Softmax (val_6)
-          val_9 = Where (val_7, val_2, val_8)
-          scaled_dot_product_attention = MatMul (val_9, v)
-        }
+        val_0 = Mul (q, 0.35355338)
+        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+        val_2 = MatMul (val_0, val_1)
+        val_3 = Add (val_2, mask)
+        val_4 = Equal (val_3, -inf)
+        val_5 = Softmax (val_3)
+        val_6 = Where (val_4, 0.0, val_5)
+        scaled_dot_product_attention = MatMul (val_6, v)
         ";
     }
 }

@@ -407,108 +407,65 @@ fn meta_convolution(cx: &Cx, args: MetaConvArgs) -> Lowered {
 checks! {
     same_padding_of_a_kernel_of_unknown_size {
         "aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]" => "
-        (float[2,3,16] x, float[4,3,s0] w) => (float[2,4,16] conv1d)
-        <
-          int64[1] val_0 = {1},
-          int64[1] val_1 = {2},
-          int64[2] val_2 = {0, 0}
-        >
-        {
-          val_3 = Shape <start: int = 2, end: int = 3> (w)
-          val_4 = Sub (val_3, val_0)
-          val_5 = Mod (val_4, val_1)
-          val_6 = Sub (val_4, val_5)
-          val_7 = Div (val_6, val_1)
-          val_8 = Sub (val_3, val_7)
-          val_9 = Sub (val_8, val_0)
-          val_10 = Concat <axis: int = 0> (val_7, val_9)
-          val_11 = Concat <axis: int = 0> (val_2, val_7, val_2, val_9)
-          val_12 = Pad (x, val_11)
-          conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_12, w)
-        }
+        val_0 = Shape <start: int = 2, end: int = 3> (w)
+        val_1 = Sub (val_0, [1])
+        val_2 = Mod (val_1, [2])
+        val_3 = Sub (val_1, val_2)
+        val_4 = Div (val_3, [2])
+        val_5 = Sub (val_0, val_4)
+        val_6 = Sub (val_5, [1])
+        val_7 = Concat <axis: int = 0> (val_4, val_6)
+        val_8 = Concat <axis: int = 0> ([0, 0], val_4, [0, 0], val_6)
+        val_9 = Pad (x, val_8)
+        conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_9, w)
         ";
     }
 
     output_padding_is_less_padding {
         "aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]" => "
-        (float[3,16] x, float[3,4,3] w) => (float[4,32] conv_transpose1d)
-        <
-          int64[1] val_0 = {0}
-        >
-        {
-          val_1 = Unsqueeze (x, val_0)
-          val_2 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
-          conv_transpose1d = Squeeze (val_2, val_0)
-        }
+        val_0 = Unsqueeze (x, [0])
+        val_1 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_0, w)
+        conv_transpose1d = Squeeze (val_1, [0])
         ";
     }
 
     a_transposed_convolution_of_groups_that_the_runtime_counts {
-        "aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]" => r#"
-        (float[2,"2*s0",s1] x, float["2*s0",3,4] w, int64 n) => (float[2,"3*s0","2*s1 + 1"] conv_transpose1d)
-        <
-          int64[3] val_0 = {-1, 2, 12},
-          int64[1] val_1 = {2},
-          int64[1] val_2 = {1},
-          int64[1] val_3 = {12},
-          int64[1] val_4 = {4},
-          int64[6] val_5 = {0, 0, -1, 0, 0, 0}
-        >
-        {
-          val_6 = Reshape (w, val_0)
-          val_7 = Reshape (n, val_2)
-          val_8 = Shape <start: int = 2, end: int = 3> (x)
-          val_9 = Concat <axis: int = 0> (val_1, val_7, val_1, val_8)
-          val_10 = Reshape <allowzero: int = 1> (x, val_9)
-          val_11 = Transpose <perm: ints = [0, 2, 1]> (val_6)
-          val_12 = MatMul (val_11, val_10)
-          val_13 = Mul (val_3, val_7)
-          val_14 = Concat <axis: int = 0> (val_1, val_13, val_8)
-          val_15 = Reshape <allowzero: int = 1> (val_12, val_14)
-          val_16 = Mul (val_1, val_8)
-          val_17 = Add (val_16, val_1)
-          val_18 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_15, val_17, val_4)
-          conv_transpose1d = Pad (val_18, val_5)
-        }
-        "#;
+        "aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]" => "
+        val_0 = Reshape (w, [-1, 2, 12])
+        val_1 = Reshape (n, [1])
+        val_2 = Shape <start: int = 2, end: int = 3> (x)
+        val_3 = Concat <axis: int = 0> ([2], val_1, [2], val_2)
+        val_4 = Reshape <allowzero: int = 1> (x, val_3)
+        val_5 = Transpose <perm: ints = [0, 2, 1]> (val_0)
+        val_6 = MatMul (val_5, val_4)
+        val_7 = Mul ([12], val_1)
+        val_8 = Concat <axis: int = 0> ([2], val_7, val_2)
+        val_9 = Reshape <allowzero: int = 1> (val_6, val_8)
+        val_10 = Mul ([2], val_2)
+        val_11 = Add (val_10, [2])
+        val_12 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_9, val_11, [4])
+        conv_transpose1d = Pad (val_12, [0, 0, -1, 0, 0, 0])
+        ";
     }
 
     as_many_groups_as_channels {
         "aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]" => "
-        (float[2,s0,16] x, float[s0,1,2] w, int64 n) => (float[2,s0,15] conv1d)
-        <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {15},
-          int64[1] val_2 = {2},
-          int64[1] val_3 = {1},
-          int64[1] val_4 = {16},
-          int64[3] val_5 = {2, 0, 15}
-        >
-        {
-          val_6 = Slice (x, val_0, val_1, val_2)
-          val_7 = Slice (x, val_3, val_4, val_2)
-          val_8 = Unsqueeze (val_6, val_2)
-          val_9 = Unsqueeze (val_7, val_2)
-          val_10 = Concat <axis: int = 2> (val_8, val_9)
-          val_11 = MatMul (w, val_10)
-          conv1d = Reshape (val_11, val_5)
-        }
+        val_0 = Slice (x, [0], [15], [2])
+        val_1 = Slice (x, [1], [16], [2])
+        val_2 = Unsqueeze (val_0, [2])
+        val_3 = Unsqueeze (val_1, [2])
+        val_4 = Concat <axis: int = 2> (val_2, val_3)
+        val_5 = MatMul (w, val_4)
+        conv1d = Reshape (val_5, [2, 0, 15])
         ";
     }
 
     output_padding_of_a_stride_is_zeros {
         "aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]" => "
-        (float[1,3,6] x, float[3,4,3] w, float[4] b) => (float[1,4,11] conv_transpose1d)
-        <
-          int64[6] val_0 = {0, 0, 0, 0, 0, 1},
-          int64[1] val_1 = {1}
-        >
-        {
-          val_2 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
-          val_3 = Pad (val_2, val_0)
-          val_4 = Unsqueeze (b, val_1)
-          conv_transpose1d = Add (val_3, val_4)
-        }
+        val_0 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+        val_1 = Pad (val_0, [0, 0, 0, 0, 0, 1])
+        val_2 = Unsqueeze (b, [1])
+        conv_transpose1d = Add (val_1, val_2)
         ";
     }
 }

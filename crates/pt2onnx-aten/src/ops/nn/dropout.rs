@@ -97,68 +97,38 @@ fn feature_alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
 checks! {
     evaluation_keeps_the_input {
         "aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])" => "
-        (float[4] x) => (float[4] native_dropout_0, bool[4] native_dropout_1)
-        <
-          bool val_0 = {1},
-          int64[1] val_1 = {4}
-        >
-        {
-          native_dropout_1 = Expand (val_0, val_1)
-          native_dropout_0 = Identity (x)
-        }
+        native_dropout_1 = Expand (true, [4])
+        native_dropout_0 = Identity (x)
         ";
     }
 
     one_choice_for_each_channel {
         "aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]" => "
-        (float[s0,3,4] x) => (float[s0,3,4] feature_dropout)
-        <
-          float val_0 = {0.0},
-          int64[2] val_1 = {3, 1},
-          float val_2 = {0.25},
-          float val_3 = {1.3333334}
-        >
-        {
-          val_4 = Shape <start: int = 0, end: int = 1> (x)
-          val_5 = Concat <axis: int = 0> (val_4, val_1)
-          val_6 = Expand (val_0, val_5)
-          val_7 = RandomUniformLike (val_6)
-          val_8 = GreaterOrEqual (val_7, val_2)
-          val_9 = Mul (x, val_3)
-          feature_dropout = Where (val_8, val_9, val_0)
-        }
+        val_0 = Shape <start: int = 0, end: int = 1> (x)
+        val_1 = Concat <axis: int = 0> (val_0, [3, 1])
+        val_2 = Expand (0.0, val_1)
+        val_3 = RandomUniformLike (val_2)
+        val_4 = GreaterOrEqual (val_3, 0.25)
+        val_5 = Mul (x, 1.3333334)
+        feature_dropout = Where (val_4, val_5, 0.0)
         ";
     }
 
     parts_of_a_complex_number_are_dropped_together {
         "aten.feature_alpha_dropout(x: c64[2, 3, 4], 0.5, True) -> c64[2, 3, 4]" => "
-        (float[2,3,4,2] x) => (float[2,3,4,2] feature_alpha_dropout)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          float val_2 = {0.0},
-          int64[3] val_3 = {2, 3, 1},
-          float val_4 = {0.5},
-          float val_5 = {-1.7580993},
-          float val_6 = {0.8864049},
-          float val_7 = {0.77919394},
-          int64[1] val_8 = {3}
-        >
-        {
-          val_9 = Gather <axis: int = 3> (x, val_0)
-          val_10 = Gather <axis: int = 3> (x, val_1)
-          val_11 = Expand (val_2, val_3)
-          val_12 = RandomUniformLike (val_11)
-          val_13 = GreaterOrEqual (val_12, val_4)
-          val_14 = Where (val_13, val_9, val_5)
-          val_15 = Mul (val_14, val_6)
-          val_16 = Add (val_15, val_7)
-          val_17 = Where (val_13, val_10, val_2)
-          val_18 = Mul (val_17, val_6)
-          val_19 = Unsqueeze (val_16, val_8)
-          val_20 = Unsqueeze (val_18, val_8)
-          feature_alpha_dropout = Concat <axis: int = 3> (val_19, val_20)
-        }
+        val_0 = Gather <axis: int = 3> (x, 0)
+        val_1 = Gather <axis: int = 3> (x, 1)
+        val_2 = Expand (0.0, [2, 3, 1])
+        val_3 = RandomUniformLike (val_2)
+        val_4 = GreaterOrEqual (val_3, 0.5)
+        val_5 = Where (val_4, val_0, -1.7580993)
+        val_6 = Mul (val_5, 0.8864049)
+        val_7 = Add (val_6, 0.77919394)
+        val_8 = Where (val_4, val_1, 0.0)
+        val_9 = Mul (val_8, 0.8864049)
+        val_10 = Unsqueeze (val_7, [3])
+        val_11 = Unsqueeze (val_9, [3])
+        feature_alpha_dropout = Concat <axis: int = 3> (val_10, val_11)
         ";
     }
 }

@@ -282,124 +282,70 @@ fn meta_pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
 
 checks! {
     pixels_of_images_without_a_batch {
-        "aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]" => r#"
-        (float[8,s0,5] x) => (float[2,"2*s0",10] pixel_shuffle)
-        <
-          int64[5] val_0 = {2, 2, 2, -1, 5},
-          int64[3] val_1 = {2, -1, 10}
-        >
-        {
-          val_2 = Reshape (x, val_0)
-          val_3 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_2)
-          pixel_shuffle = Reshape (val_3, val_1)
-        }
-        "#;
+        "aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]" => "
+        val_0 = Reshape (x, [2, 2, 2, -1, 5])
+        val_1 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_0)
+        pixel_shuffle = Reshape (val_1, [2, -1, 10])
+        ";
     }
 
     places_that_are_no_numbers {
         "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]" => "
-        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
-        <
-          float val_0 = {-10000.0},
-          float val_1 = {10000.0},
-          float val_2 = {0.0},
-          int64[2] val_3 = {2, 1}
-        >
-        {
-          val_4 = Clip (g, val_0, val_1)
-          val_5 = Expand (val_2, val_3)
-          val_6 = MatMul (g, val_5)
-          val_7 = Transpose <perm: ints = [0, 3, 1, 2]> (val_6)
-          val_8 = GridSample (x, val_4)
-          grid_sampler = Add (val_8, val_7)
-        }
+        val_0 = Clip (g, -10000.0, 10000.0)
+        val_1 = Expand (0.0, [2, 1])
+        val_2 = MatMul (g, val_1)
+        val_3 = Transpose <perm: ints = [0, 3, 1, 2]> (val_2)
+        val_4 = GridSample (x, val_0)
+        grid_sampler = Add (val_4, val_3)
         ";
         "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]" => r#"
-        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
-        <
-          float val_0 = {10000.0}
-        >
-        {
-          val_1 = Abs (g)
-          val_2 = Less (val_1, val_0)
-          val_3 = Where (val_2, g, val_0)
-          grid_sampler = GridSample <mode: string = "nearest"> (x, val_3)
-        }
+        val_0 = Abs (g)
+        val_1 = Less (val_0, 10000.0)
+        val_2 = Where (val_1, g, 10000.0)
+        grid_sampler = GridSample <mode: string = "nearest"> (x, val_2)
         "#;
         "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite => "
-        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
-        {
-          grid_sampler = GridSample (x, g)
-        }
+        grid_sampler = GridSample (x, g)
         ";
     }
 
     one_place_between_aligned_corners_is_the_centre {
         "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], True) -> f32[2, 4, 1, 2]" => "
-        (float[2,2,3] t) => (float[2,4,1,2] affine_grid_generator)
-        <
-          int64 val_0 = {2},
-          int64[2] val_1 = {1, 2},
-          int64[4] val_2 = {0, 1, 2, 3},
-          int64 val_3 = {3},
-          int64[3] val_4 = {0, 2, 3},
-          int64 val_5 = {1},
-          int64[1] val_6 = {0},
-          int64 val_7 = {0},
-          int64[3] val_8 = {0, 1, 3}
-        >
-        {
-          val_9 = Gather <axis: int = 2> (t, val_0)
-          val_10 = Unsqueeze (val_9, val_1)
-          val_11 = Mul (val_2, val_0)
-          val_12 = Sub (val_11, val_3)
-          val_13 = Cast <to: int = 1> (val_12)
-          val_14 = Cast <to: int = 1> (val_3)
-          val_15 = Div (val_13, val_14)
-          val_16 = Unsqueeze (val_15, val_4)
-          val_17 = Gather <axis: int = 2> (t, val_5)
-          val_18 = Unsqueeze (val_17, val_1)
-          val_19 = Mul (val_16, val_18)
-          val_20 = Add (val_10, val_19)
-          val_21 = Mul (val_6, val_0)
-          val_22 = Sub (val_21, val_7)
-          val_23 = Cast <to: int = 1> (val_22)
-          val_24 = Cast <to: int = 1> (val_5)
-          val_25 = Div (val_23, val_24)
-          val_26 = Unsqueeze (val_25, val_8)
-          val_27 = Gather <axis: int = 2> (t, val_7)
-          val_28 = Unsqueeze (val_27, val_1)
-          val_29 = Mul (val_26, val_28)
-          affine_grid_generator = Add (val_20, val_29)
-        }
+        val_0 = Gather <axis: int = 2> (t, 2)
+        val_1 = Unsqueeze (val_0, [1, 2])
+        val_2 = Mul ([0, 1, 2, 3], 2)
+        val_3 = Sub (val_2, 3)
+        val_4 = Cast <to: int = 1> (val_3)
+        val_5 = Cast <to: int = 1> (3)
+        val_6 = Div (val_4, val_5)
+        val_7 = Unsqueeze (val_6, [0, 2, 3])
+        val_8 = Gather <axis: int = 2> (t, 1)
+        val_9 = Unsqueeze (val_8, [1, 2])
+        val_10 = Mul (val_7, val_9)
+        val_11 = Add (val_1, val_10)
+        val_12 = Mul ([0], 2)
+        val_13 = Sub (val_12, 0)
+        val_14 = Cast <to: int = 1> (val_13)
+        val_15 = Cast <to: int = 1> (1)
+        val_16 = Div (val_14, val_15)
+        val_17 = Unsqueeze (val_16, [0, 1, 3])
+        val_18 = Gather <axis: int = 2> (t, 0)
+        val_19 = Unsqueeze (val_18, [1, 2])
+        val_20 = Mul (val_17, val_19)
+        affine_grid_generator = Add (val_11, val_20)
         ";
         "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], False) -> f32[2, 4, 1, 2]" => "
-        (float[2,2,3] t) => (float[2,4,1,2] affine_grid_generator)
-        <
-          int64[4] val_0 = {2, 3, 4, 1}
-        >
-        {
-          affine_grid_generator = AffineGrid (t, val_0)
-        }
+        affine_grid_generator = AffineGrid (t, [2, 3, 4, 1])
         ";
     }
 
     windows_as_columns {
         "aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]" => "
-        (float[1,2,4,5] x) => (float[1,8,12] im2col)
-        <
-          int64[8] val_0 = {0, 0, 1, 0, 0, 0, 1, 0},
-          int64[2,3] val_1 = {0, 2, 4, 1, 3, 5},
-          int64[2,4] val_2 = {0, 1, 2, 3, 1, 2, 3, 4},
-          int64[3] val_3 = {1, 8, 12}
-        >
-        {
-          val_4 = Pad (x, val_0)
-          val_5 = Gather <axis: int = 2> (val_4, val_1)
-          val_6 = Gather <axis: int = 4> (val_5, val_2)
-          val_7 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_6)
-          im2col = Reshape (val_7, val_3)
-        }
+        val_0 = Pad (x, [0, 0, 1, 0, 0, 0, 1, 0])
+        val_1 = Gather <axis: int = 2> (val_0, int64[2,3] {0, 2, 4, 1, 3, 5})
+        val_2 = Gather <axis: int = 4> (val_1, int64[2,4] {0, 1, 2, 3, 1, 2, 3, 4})
+        val_3 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_2)
+        im2col = Reshape (val_3, [1, 8, 12])
         ";
     }
 }

@@ -309,52 +309,33 @@ fn linear_cross_entropy(cx: &Cx, args: LinearCrossEntropyArgs) -> Lowered<[Optio
 checks! {
     unbatched_loss_is_a_scalar {
         "aten.nll_loss_nd(x: f32[5], y: i64[], None, 0, -100) -> f32[]" => r#"
-        (float[5] x, int64 y) => (float nll_loss_nd)
-        <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {1},
-          int64[0] val_2 = {}
-        >
-        {
-          val_3 = Unsqueeze (x, val_0)
-          val_4 = Reshape (y, val_1)
-          val_5 = NegativeLogLikelihoodLoss <ignore_index: int = -100, reduction: string = "none"> (val_3, val_4)
-          nll_loss_nd = Reshape (val_5, val_2)
-        }
+        val_0 = Unsqueeze (x, [0])
+        val_1 = Reshape (y, [1])
+        val_2 = NegativeLogLikelihoodLoss <ignore_index: int = -100, reduction: string = "none"> (val_0, val_1)
+        nll_loss_nd = Reshape (val_2, [])
         "#;
     }
 
     smoothing_mixes_in_all_classes {
         "aten.cross_entropy_loss(x: f32[s0, 5], y: i64[s0], None, 1, -100, 0.1) -> f32[]" => "
-        (float[s0,5] x, int64[s0] y) => (float cross_entropy_loss)
-        <
-          int64[1] val_0 = {1},
-          int64 val_1 = {-100},
-          float val_2 = {0.0},
-          float val_3 = {0.1},
-          int64 val_4 = {5},
-          float val_5 = {0.9}
-        >
-        {
-          val_6 = LogSoftmax <axis: int = 1> (x)
-          val_7 = NegativeLogLikelihoodLoss <ignore_index: int = -100> (val_6, y)
-          val_8 = ReduceSum <keepdims: int = 0> (val_6, val_0)
-          val_9 = Neg (val_8)
-          val_10 = Equal (y, val_1)
-          val_11 = Not (val_10)
-          val_12 = Where (val_11, val_9, val_2)
-          val_13 = ReduceSum <keepdims: int = 0> (val_12)
-          val_14 = Equal (y, val_1)
-          val_15 = Not (val_14)
-          val_16 = Cast <to: int = 1> (val_15)
-          val_17 = ReduceSum <keepdims: int = 0> (val_16)
-          val_18 = Div (val_13, val_17)
-          val_19 = Cast <to: int = 1> (val_4)
-          val_20 = Div (val_3, val_19)
-          val_21 = Mul (val_7, val_5)
-          val_22 = Mul (val_18, val_20)
-          cross_entropy_loss = Add (val_21, val_22)
-        }
+        val_0 = LogSoftmax <axis: int = 1> (x)
+        val_1 = NegativeLogLikelihoodLoss <ignore_index: int = -100> (val_0, y)
+        val_2 = ReduceSum <keepdims: int = 0> (val_0, [1])
+        val_3 = Neg (val_2)
+        val_4 = Equal (y, -100)
+        val_5 = Not (val_4)
+        val_6 = Where (val_5, val_3, 0.0)
+        val_7 = ReduceSum <keepdims: int = 0> (val_6)
+        val_8 = Equal (y, -100)
+        val_9 = Not (val_8)
+        val_10 = Cast <to: int = 1> (val_9)
+        val_11 = ReduceSum <keepdims: int = 0> (val_10)
+        val_12 = Div (val_7, val_11)
+        val_13 = Cast <to: int = 1> (5)
+        val_14 = Div (0.1, val_13)
+        val_15 = Mul (val_1, 0.9)
+        val_16 = Mul (val_12, val_14)
+        cross_entropy_loss = Add (val_15, val_16)
         ";
     }
 }

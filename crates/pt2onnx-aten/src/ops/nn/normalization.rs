@@ -492,109 +492,64 @@ fn meta_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<[Value; 4]> {
 checks! {
     sizes_of_groups_are_read_at_once {
         "aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]" => "
-        (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
-        <
-          int64[3] val_0 = {1, 2, -1},
-          float val_1 = {1.0},
-          int64[1] val_2 = {2},
-          float val_3 = {0.0}
-        >
-        {
-          val_4 = Reshape (x, val_0)
-          val_5 = Expand (val_1, val_2)
-          val_6 = Expand (val_3, val_2)
-          val_7 = InstanceNormalization (val_4, val_5, val_6)
-          val_8 = Shape <start: int = 0, end: int = 4> (x)
-          group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
-        }
+        val_0 = Reshape (x, [1, 2, -1])
+        val_1 = Expand (1.0, [2])
+        val_2 = Expand (0.0, [2])
+        val_3 = InstanceNormalization (val_0, val_1, val_2)
+        val_4 = Shape <start: int = 0, end: int = 4> (x)
+        group_norm = Reshape <allowzero: int = 1> (val_3, val_4)
         ";
     }
 
     statistics_of_the_batch {
         "aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])" => "
-        (float16[s0,8] x) => (float16[s0,8] native_layer_norm_0, float16[s0,1] native_layer_norm_1, float16[s0,1] native_layer_norm_2)
-        <
-          float16 val_0 = {1.0},
-          int64[1] val_1 = {8},
-          int64[1] val_2 = {1},
-          float val_3 = {1e-5}
-        >
-        {
-          val_4 = Expand (val_0, val_1)
-          native_layer_norm_0 = LayerNormalization (x, val_4)
-          val_5 = Cast <to: int = 1> (x)
-          val_6 = ReduceMean <keepdims: int = 1> (val_5, val_2)
-          val_7 = Sub (val_5, val_6)
-          val_8 = Mul (val_7, val_7)
-          val_9 = ReduceMean <keepdims: int = 0> (val_8, val_2)
-          val_10 = Squeeze (val_6, val_2)
-          val_11 = Unsqueeze (val_10, val_2)
-          native_layer_norm_1 = Cast <to: int = 10> (val_11)
-          val_12 = Add (val_9, val_3)
-          val_13 = Sqrt (val_12)
-          val_14 = Reciprocal (val_13)
-          val_15 = Unsqueeze (val_14, val_2)
-          native_layer_norm_2 = Cast <to: int = 10> (val_15)
-        }
+        val_0 = Expand (float16 {1.0}, [8])
+        native_layer_norm_0 = LayerNormalization (x, val_0)
+        val_1 = Cast <to: int = 1> (x)
+        val_2 = ReduceMean <keepdims: int = 1> (val_1, [1])
+        val_3 = Sub (val_1, val_2)
+        val_4 = Mul (val_3, val_3)
+        val_5 = ReduceMean <keepdims: int = 0> (val_4, [1])
+        val_6 = Squeeze (val_2, [1])
+        val_7 = Unsqueeze (val_6, [1])
+        native_layer_norm_1 = Cast <to: int = 10> (val_7)
+        val_8 = Add (val_5, 1e-5)
+        val_9 = Sqrt (val_8)
+        val_10 = Reciprocal (val_9)
+        val_11 = Unsqueeze (val_10, [1])
+        native_layer_norm_2 = Cast <to: int = 10> (val_11)
         ";
     }
 
     running_statistics {
         "aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])" => "
-        (float[s0,3,4] x, float[3] m, float[3] v) => (float[s0,3,4] _native_batch_norm_legit_no_training_0, float[0] _native_batch_norm_legit_no_training_1, float[0] _native_batch_norm_legit_no_training_2)
-        <
-          float val_0 = {1.0},
-          int64[1] val_1 = {3},
-          float val_2 = {0.0},
-          int64[1] val_3 = {0}
-        >
-        {
-          val_4 = Expand (val_0, val_1)
-          val_5 = Expand (val_2, val_1)
-          _native_batch_norm_legit_no_training_0 = BatchNormalization (x, val_4, val_5, m, v)
-          _native_batch_norm_legit_no_training_1 = Expand (val_2, val_3)
-          _native_batch_norm_legit_no_training_2 = Expand (val_2, val_3)
-        }
+        val_0 = Expand (1.0, [3])
+        val_1 = Expand (0.0, [3])
+        _native_batch_norm_legit_no_training_0 = BatchNormalization (x, val_0, val_1, m, v)
+        _native_batch_norm_legit_no_training_1 = Expand (0.0, [0])
+        _native_batch_norm_legit_no_training_2 = Expand (0.0, [0])
         ";
     }
 
     channels_have_scales_groups_do_not {
         "aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]" => "
-        (float[2,4,s0] x, float[4] w) => (float[2,4,s0] group_norm)
-        <
-          int64[3] val_0 = {2, 2, -1},
-          float val_1 = {1.0},
-          int64[1] val_2 = {2},
-          float val_3 = {0.0},
-          int64[3] val_4 = {2, 4, -1},
-          int64[2] val_5 = {4, 1}
-        >
-        {
-          val_6 = Reshape (x, val_0)
-          val_7 = Expand (val_1, val_2)
-          val_8 = Expand (val_3, val_2)
-          val_9 = InstanceNormalization (val_6, val_7, val_8)
-          val_10 = Reshape (val_9, val_4)
-          val_11 = Reshape (w, val_5)
-          group_norm = Mul (val_10, val_11)
-        }
+        val_0 = Reshape (x, [2, 2, -1])
+        val_1 = Expand (1.0, [2])
+        val_2 = Expand (0.0, [2])
+        val_3 = InstanceNormalization (val_0, val_1, val_2)
+        val_4 = Reshape (val_3, [2, 4, -1])
+        val_5 = Reshape (w, [4, 1])
+        group_norm = Mul (val_4, val_5)
         ";
     }
 
     running_statistics_have_their_recorded_types {
         "aten._native_batch_norm_legit_functional(x: f16[3, 2, 4], w: f16[2], b: f16[2], mean: f16[2], variance: f16[2], False, 0.1, 1e-05) -> (f16[3, 2, 4], f16[0], f16[0], f32[2], f32[2])" => "
-        (float16[3,2,4] x, float16[2] w, float16[2] b, float16[2] mean, float16[2] variance) => (float16[3,2,4] _native_batch_norm_legit_functional_0, float16[0] _native_batch_norm_legit_functional_1, float16[0] _native_batch_norm_legit_functional_2, float[2] _native_batch_norm_legit_functional_3, float[2] _native_batch_norm_legit_functional_4)
-        <
-          float16 val_0 = {0.0},
-          int64[1] val_1 = {0}
-        >
-        {
-          _native_batch_norm_legit_functional_0 = BatchNormalization (x, w, b, mean, variance)
-          _native_batch_norm_legit_functional_1 = Expand (val_0, val_1)
-          _native_batch_norm_legit_functional_2 = Expand (val_0, val_1)
-          _native_batch_norm_legit_functional_3 = Cast <to: int = 1> (mean)
-          _native_batch_norm_legit_functional_4 = Cast <to: int = 1> (variance)
-        }
+        _native_batch_norm_legit_functional_0 = BatchNormalization (x, w, b, mean, variance)
+        _native_batch_norm_legit_functional_1 = Expand (float16 {0.0}, [0])
+        _native_batch_norm_legit_functional_2 = Expand (float16 {0.0}, [0])
+        _native_batch_norm_legit_functional_3 = Cast <to: int = 1> (mean)
+        _native_batch_norm_legit_functional_4 = Cast <to: int = 1> (variance)
         ";
     }
 }

@@ -230,60 +230,40 @@ fn meta_lstm(cx: &Cx, args: Lstm) -> Lowered<[Value; 3]> {
 checks! {
     packed_by_a_mask {
         "aten._pack_padded_sequence(x: f32[s0, s1, 3], lengths: i64[s1], False) -> (f32[u0, 3], i64[u1])" => "
-        (float[s0,s1,3] x, int64[s1] lengths) => (float[u0,3] _pack_padded_sequence_0, int64[u1] _pack_padded_sequence_1)
-        <
-          int64[1] val_0 = {0},
-          int64 val_1 = {0},
-          int64 val_2 = {1},
-          int64[1] val_3 = {1}
-        >
-        {
-          val_4 = ReduceMax <keepdims: int = 0> (lengths, val_0)
-          val_5 = Range (val_1, val_4, val_2)
-          val_6 = Unsqueeze (val_5, val_3)
-          val_7 = Less (val_6, lengths)
-          val_8 = Cast <to: int = 7> (val_7)
-          _pack_padded_sequence_1 = ReduceSum <keepdims: int = 0> (val_8, val_3)
-          val_9 = Unsqueeze (val_4, val_0)
-          val_10 = Slice (x, val_0, val_9, val_0)
-          val_11 = NonZero (val_7)
-          val_12 = Transpose <perm: ints = [1, 0]> (val_11)
-          _pack_padded_sequence_0 = GatherND (val_10, val_12)
-        }
+        val_0 = ReduceMax <keepdims: int = 0> (lengths, [0])
+        val_1 = Range (0, val_0, 1)
+        val_2 = Unsqueeze (val_1, [1])
+        val_3 = Less (val_2, lengths)
+        val_4 = Cast <to: int = 7> (val_3)
+        _pack_padded_sequence_1 = ReduceSum <keepdims: int = 0> (val_4, [1])
+        val_5 = Unsqueeze (val_0, [0])
+        val_6 = Slice (x, [0], val_5, [0])
+        val_7 = NonZero (val_3)
+        val_8 = Transpose <perm: ints = [1, 0]> (val_7)
+        _pack_padded_sequence_0 = GatherND (val_6, val_8)
         ";
     }
 
     steps_of_a_network {
         "aten.rnn_tanh.data(x: f32[u0, 3], batch_sizes: i64[u1], h: f32[1, s0, 2], [wi: f32[2, 3], wh: f32[2, 2]], False, 1, 0.0, False, False) -> (f32[u0, 2], f32[1, s0, 2])" => r#"
-        (float[u0,3] x, int64[u1] batch_sizes, float[1,s0,2] h, float[2,3] wi, float[2,2] wh) => (float[u0,2] rnn_tanh_0, float[1,s0,2] rnn_tanh_1)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1},
-          float val_3 = {0.0},
-          int64[1] val_4 = {3},
-          int64[1] val_5 = {0}
-        >
-        {
-          val_6 = Gather <axis: int = 0> (batch_sizes, val_0)
-          val_7 = Range (val_0, val_6, val_1)
-          val_8 = Unsqueeze (batch_sizes, val_2)
-          val_9 = Less (val_7, val_8)
-          val_10 = Shape <start: int = 0, end: int = 1> (batch_sizes)
-          val_11 = Shape <start: int = 1, end: int = 2> (h)
-          val_12 = Concat <axis: int = 0> (val_10, val_11, val_4)
-          val_13 = Expand (val_3, val_12)
-          val_14 = NonZero (val_9)
-          val_15 = Transpose <perm: ints = [1, 0]> (val_14)
-          val_16 = ScatterND (val_13, val_15, x)
-          val_17 = Cast <to: int = 6> (val_9)
-          val_18 = ReduceSum <keepdims: int = 0> (val_17, val_5)
-          val_19 = Unsqueeze (wi, val_5)
-          val_20 = Unsqueeze (wh, val_5)
-          val_21, rnn_tanh_1 = RNN <activations: strings = ["Tanh"], hidden_size: int = 2> (val_16, val_19, val_20, "", val_18, h)
-          val_22 = Squeeze (val_21, val_2)
-          rnn_tanh_0 = GatherND (val_22, val_15)
-        }
+        val_0 = Gather <axis: int = 0> (batch_sizes, 0)
+        val_1 = Range (0, val_0, 1)
+        val_2 = Unsqueeze (batch_sizes, [1])
+        val_3 = Less (val_1, val_2)
+        val_4 = Shape <start: int = 0, end: int = 1> (batch_sizes)
+        val_5 = Shape <start: int = 1, end: int = 2> (h)
+        val_6 = Concat <axis: int = 0> (val_4, val_5, [3])
+        val_7 = Expand (0.0, val_6)
+        val_8 = NonZero (val_3)
+        val_9 = Transpose <perm: ints = [1, 0]> (val_8)
+        val_10 = ScatterND (val_7, val_9, x)
+        val_11 = Cast <to: int = 6> (val_3)
+        val_12 = ReduceSum <keepdims: int = 0> (val_11, [0])
+        val_13 = Unsqueeze (wi, [0])
+        val_14 = Unsqueeze (wh, [0])
+        val_15, rnn_tanh_1 = RNN <activations: strings = ["Tanh"], hidden_size: int = 2> (val_10, val_13, val_14, "", val_12, h)
+        val_16 = Squeeze (val_15, [1])
+        rnn_tanh_0 = GatherND (val_16, val_9)
         "#;
     }
 }

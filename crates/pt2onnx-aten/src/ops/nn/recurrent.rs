@@ -202,102 +202,71 @@ fn fused_gru_cell(
 checks! {
     gates_in_the_order_of_onnx {
         "aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])" => r#"
-        (float[5,1,3] x, float[1,1,2] h, float[6,3] wi, float[6,2] wh) => (float[5,1,2] gru_0, float[1,1,2] gru_1)
-        <
-          int64[6] val_0 = {2, 3, 0, 1, 4, 5},
-          int64[1] val_1 = {0},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Gather <axis: int = 0> (wi, val_0)
-          val_4 = Unsqueeze (val_3, val_1)
-          val_5 = Gather <axis: int = 0> (wh, val_0)
-          val_6 = Unsqueeze (val_5, val_1)
-          val_7, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_4, val_6, "", "", h)
-          gru_0 = Squeeze (val_7, val_2)
-        }
+        val_0 = Gather <axis: int = 0> (wi, [2, 3, 0, 1, 4, 5])
+        val_1 = Unsqueeze (val_0, [0])
+        val_2 = Gather <axis: int = 0> (wh, [2, 3, 0, 1, 4, 5])
+        val_3 = Unsqueeze (val_2, [0])
+        val_4, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_1, val_3, "", "", h)
+        gru_0 = Squeeze (val_4, [1])
         "#;
     }
 
     one_step {
         "aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])" => "
-        (float[s0,3] x, float[s0,2] h, float[s0,2] c, float[8,3] wi, float[8,2] wh) => (float[s0,2] lstm_cell_0, float[s0,2] lstm_cell_1)
-        <
-          int64[4] val_0 = {2, 2, 2, 2}
-        >
-        {
-          val_1 = Gemm <transB: int = 1> (x, wi)
-          val_2 = Gemm <transB: int = 1> (h, wh)
-          val_3 = Add (val_1, val_2)
-          val_4, val_5, val_6, val_7 = Split <axis: int = 1> (val_3, val_0)
-          val_8 = Sigmoid (val_4)
-          val_9 = Sigmoid (val_5)
-          val_10 = Sigmoid (val_7)
-          val_11 = Mul (val_9, c)
-          val_12 = Tanh (val_6)
-          val_13 = Mul (val_8, val_12)
-          lstm_cell_1 = Add (val_11, val_13)
-          val_14 = Tanh (lstm_cell_1)
-          lstm_cell_0 = Mul (val_10, val_14)
-        }
+        val_0 = Gemm <transB: int = 1> (x, wi)
+        val_1 = Gemm <transB: int = 1> (h, wh)
+        val_2 = Add (val_0, val_1)
+        val_3, val_4, val_5, val_6 = Split <axis: int = 1> (val_2, [2, 2, 2, 2])
+        val_7 = Sigmoid (val_3)
+        val_8 = Sigmoid (val_4)
+        val_9 = Sigmoid (val_6)
+        val_10 = Mul (val_8, c)
+        val_11 = Tanh (val_5)
+        val_12 = Mul (val_7, val_11)
+        lstm_cell_1 = Add (val_10, val_12)
+        val_13 = Tanh (lstm_cell_1)
+        lstm_cell_0 = Mul (val_9, val_13)
         ";
     }
 
     a_state_with_a_wrong_record_has_its_own_shape {
         "aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])" => r#"
-        (float[3,1,3] x, float[1,1,2] h, float[1,1,2] c, float[8,3] wi, float[8,2] wh) => (float[3,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,2] lstm_2)
-        <
-          int64[8] val_0 = {0, 1, 6, 7, 2, 3, 4, 5},
-          int64[1] val_1 = {0},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Gather <axis: int = 0> (wi, val_0)
-          val_4 = Unsqueeze (val_3, val_1)
-          val_5 = Gather <axis: int = 0> (wh, val_0)
-          val_6 = Unsqueeze (val_5, val_1)
-          val_7, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_4, val_6, "", "", h, c)
-          lstm_0 = Squeeze (val_7, val_2)
-        }
+        val_0 = Gather <axis: int = 0> (wi, [0, 1, 6, 7, 2, 3, 4, 5])
+        val_1 = Unsqueeze (val_0, [0])
+        val_2 = Gather <axis: int = 0> (wh, [0, 1, 6, 7, 2, 3, 4, 5])
+        val_3 = Unsqueeze (val_2, [0])
+        val_4, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_1, val_3, "", "", h, c)
+        lstm_0 = Squeeze (val_4, [1])
         "#;
     }
 
     a_projected_state_is_a_scan {
         "aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])" => "
-        (float[s0,1,3] x, float[1,1,2] h, float[1,1,5] c, float[20,3] wi, float[20,2] wh, float[2,5] wr) => (float[s0,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,5] lstm_2)
-        <
-          int64 val_0 = {0},
-          int64[4] val_1 = {5, 5, 5, 5},
-          int64[1] val_2 = {0},
-          int64[1] val_3 = {1}
-        >
+        val_0 = Transpose <perm: ints = [1, 0]> (wi)
+        val_1 = MatMul (x, val_0)
+        val_2 = Gather <axis: int = 0> (h, 0)
+        val_3 = Gather <axis: int = 0> (c, 0)
+        val_4, val_5, val_6 = Scan <body: graph = body (float[1,2] val_7, float[1,5] val_8, float[1,20] val_9) => (float[1,2] val_10, float[1,5] val_11, float[1,2] val_12)
         {
-          val_4 = Transpose <perm: ints = [1, 0]> (wi)
-          val_5 = MatMul (x, val_4)
-          val_6 = Gather <axis: int = 0> (h, val_0)
-          val_7 = Gather <axis: int = 0> (c, val_0)
-          val_28, val_29, val_30 = Scan <body: graph = body (float[1,2] val_8, float[1,5] val_9, float[1,20] val_10) => (float[1,2] val_26, float[1,5] val_23, float[1,2] val_27)
-          {
-            val_11 = Gemm <transB: int = 1> (val_8, wh)
-            val_12 = Add (val_10, val_11)
-            val_13, val_14, val_15, val_16 = Split <axis: int = 1> (val_12, val_1)
-            val_17 = Sigmoid (val_13)
-            val_18 = Sigmoid (val_14)
-            val_19 = Sigmoid (val_16)
-            val_20 = Mul (val_18, val_9)
-            val_21 = Tanh (val_15)
-            val_22 = Mul (val_17, val_21)
-            val_23 = Add (val_20, val_22)
-            val_24 = Tanh (val_23)
-            val_25 = Mul (val_19, val_24)
-            val_26 = Gemm <transB: int = 1> (val_25, wr)
-            val_27 = Identity (val_26)
-          }, num_scan_inputs: int = 1, scan_input_directions: ints = [0], scan_output_directions: ints = [0]> (val_6, val_7, val_5)
-          lstm_1 = Unsqueeze (val_28, val_2)
-          lstm_2 = Unsqueeze (val_29, val_2)
-          val_31 = Unsqueeze (val_30, val_3)
-          lstm_0 = Squeeze (val_31, val_3)
-        }
+          val_13 = Gemm <transB: int = 1> (val_7, wh)
+          val_14 = Add (val_9, val_13)
+          val_15, val_16, val_17, val_18 = Split <axis: int = 1> (val_14, [5, 5, 5, 5])
+          val_19 = Sigmoid (val_15)
+          val_20 = Sigmoid (val_16)
+          val_21 = Sigmoid (val_18)
+          val_22 = Mul (val_20, val_8)
+          val_23 = Tanh (val_17)
+          val_24 = Mul (val_19, val_23)
+          val_11 = Add (val_22, val_24)
+          val_25 = Tanh (val_11)
+          val_26 = Mul (val_21, val_25)
+          val_10 = Gemm <transB: int = 1> (val_26, wr)
+          val_12 = Identity (val_10)
+        }, num_scan_inputs: int = 1, scan_input_directions: ints = [0], scan_output_directions: ints = [0]> (val_2, val_3, val_1)
+        lstm_1 = Unsqueeze (val_4, [0])
+        lstm_2 = Unsqueeze (val_5, [0])
+        val_27 = Unsqueeze (val_6, [1])
+        lstm_0 = Squeeze (val_27, [1])
         ";
     }
 }

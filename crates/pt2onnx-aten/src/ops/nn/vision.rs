@@ -220,37 +220,20 @@ fn meta_regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
 checks! {
     regions_say_their_image {
         "torchvision.roi_align(x: f32[2, 3, 16, 16], r: f32[s0, 5], 0.5, 7, 7, -1, True) -> f32[s0, 3, 7, 7]" => "
-        (float[2,3,16,16] x, float[s0,5] r) => (float[s0,3,7,7] roi_align)
-        <
-          int64[1] val_0 = {1},
-          int64[1] val_1 = {5},
-          int64 val_2 = {0}
-        >
-        {
-          val_3 = Slice (r, val_0, val_1, val_0)
-          val_4 = Gather <axis: int = 1> (r, val_2)
-          val_5 = Cast <to: int = 7> (val_4)
-          roi_align = RoiAlign <output_height: int = 7, output_width: int = 7, spatial_scale: float = 0.5> (x, val_3, val_5)
-        }
+        val_0 = Slice (r, [1], [5], [1])
+        val_1 = Gather <axis: int = 1> (r, 0)
+        val_2 = Cast <to: int = 7> (val_1)
+        roi_align = RoiAlign <output_height: int = 7, output_width: int = 7, spatial_scale: float = 0.5> (x, val_0, val_2)
         ";
     }
 
     boxes_by_score {
         "torchvision.nms(b: f32[s0, 4], s: f32[s0], 0.5) -> i64[u0]" => "
-        (float[s0,4] b, float[s0] s) => (int64[u0] nms)
-        <
-          int64[1] val_0 = {0},
-          int64[2] val_1 = {0, 1},
-          float[1] val_2 = {0.5},
-          int64 val_3 = {2}
-        >
-        {
-          val_4 = Unsqueeze (b, val_0)
-          val_5 = Unsqueeze (s, val_1)
-          val_6 = Shape <start: int = 0, end: int = 1> (b)
-          val_7 = NonMaxSuppression (val_4, val_5, val_6, val_2)
-          nms = Gather <axis: int = 1> (val_7, val_3)
-        }
+        val_0 = Unsqueeze (b, [0])
+        val_1 = Unsqueeze (s, [0, 1])
+        val_2 = Shape <start: int = 0, end: int = 1> (b)
+        val_3 = NonMaxSuppression (val_0, val_1, val_2, [0.5])
+        nms = Gather <axis: int = 1> (val_3, 2)
         ";
     }
 }

@@ -333,115 +333,69 @@ fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
 checks! {
     bounds_are_held_to_the_type {
         "aten.relu6(x: f32[s0]) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] relu6)
-        <
-          float val_0 = {0.0},
-          float val_1 = {6.0}
-        >
-        {
-          relu6 = Clip (x, val_0, val_1)
-        }
+        relu6 = Clip (x, 0.0, 6.0)
         ";
         "aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]" => "
-        (uint8[s0] x) => (uint8[s0] hardtanh)
-        <
-          uint8 val_0 = {0},
-          uint8 val_1 = {255}
-        >
-        {
-          hardtanh = Clip (x, val_0, val_1)
-        }
+        hardtanh = Clip (x, uint8 {0}, uint8 {255})
         ";
     }
 
     softmax_of_a_number_is_that_of_a_vector_of_one {
         "aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]" => "
-        (float16 x) => (float softmax)
-        <
-          int64[1] val_0 = {0}
-        >
-        {
-          val_1 = Cast <to: int = 1> (x)
-          val_2 = Unsqueeze (val_1, val_0)
-          val_3 = Softmax <axis: int = 0> (val_2)
-          softmax = Squeeze (val_3, val_0)
-        }
+        val_0 = Cast <to: int = 1> (x)
+        val_1 = Unsqueeze (val_0, [0])
+        val_2 = Softmax <axis: int = 0> (val_1)
+        softmax = Squeeze (val_2, [0])
         ";
     }
 
     nan_spreads_in_float64 {
         "aten.log_softmax.int(x: f64[s0, 3], 1) -> f64[s0, 3]" => "
-        (double[s0,3] x) => (double[s0,3] log_softmax)
-        <
-          double val_0 = {0.0}
-        >
-        {
-          val_1 = LogSoftmax <axis: int = 1> (x)
-          val_2 = Softmax <axis: int = 1> (x)
-          val_3 = Mul (val_2, val_0)
-          log_softmax = Add (val_1, val_3)
-        }
+        val_0 = LogSoftmax <axis: int = 1> (x)
+        val_1 = Softmax <axis: int = 1> (x)
+        val_2 = Mul (val_1, double {0.0})
+        log_softmax = Add (val_0, val_2)
         ";
     }
 
     celu_of_one_is_elu {
         "aten.celu(x: f16[s0]) -> f16[s0]" => "
-        (float16[s0] x) => (float16[s0] celu)
-        {
-          celu = Elu (x)
-        }
+        celu = Elu (x)
         ";
         "aten.celu(x: f32[s0], 0.5) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] celu)
-        {
-          celu = Celu <alpha: float = 0.5> (x)
-        }
+        celu = Celu <alpha: float = 0.5> (x)
         ";
     }
 
     a_slope_may_be_computed {
         "aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]" => "
-        (float[s0] x, int64 n) => (float[s0] leaky_relu)
-        <
-          int64[0] val_0 = {},
-          float val_1 = {0.0}
-        >
-        {
-          val_2 = Shape <start: int = 0, end: int = 1> (x)
-          val_3 = Reshape (val_2, val_0)
-          val_4 = Greater (x, val_1)
-          val_5 = Cast <to: int = 1> (val_3)
-          val_6 = Mul (x, val_5)
-          leaky_relu = Where (val_4, x, val_6)
-        }
+        val_0 = Shape <start: int = 0, end: int = 1> (x)
+        val_1 = Reshape (val_0, [])
+        val_2 = Greater (x, 0.0)
+        val_3 = Cast <to: int = 1> (val_1)
+        val_4 = Mul (x, val_3)
+        leaky_relu = Where (val_2, x, val_4)
         ";
     }
 
     softplus_of_float64_is_a_formula {
         "aten.log_sigmoid(x: f64[s0]) -> f64[s0]" => "
-        (double[s0] x) => (double[s0] log_sigmoid)
-        <
-          double val_0 = {1.0},
-          double val_1 = {0.0}
-        >
-        {
-          val_2 = Neg (x)
-          val_3 = Abs (val_2)
-          val_4 = Neg (val_3)
-          val_5 = Exp (val_4)
-          val_6 = Add (val_5, val_0)
-          val_7 = Log (val_6)
-          val_8 = Sub (val_6, val_0)
-          val_9 = Div (val_5, val_8)
-          val_10 = Mul (val_7, val_9)
-          val_11 = LessOrEqual (val_5, val_0)
-          val_12 = Where (val_11, val_10, val_7)
-          val_13 = Cast <to: int = 9> (val_8)
-          val_14 = Where (val_13, val_12, val_5)
-          val_15 = Max (val_2, val_1)
-          val_16 = Add (val_15, val_14)
-          log_sigmoid = Neg (val_16)
-        }
+        val_0 = Neg (x)
+        val_1 = Abs (val_0)
+        val_2 = Neg (val_1)
+        val_3 = Exp (val_2)
+        val_4 = Add (val_3, double {1.0})
+        val_5 = Log (val_4)
+        val_6 = Sub (val_4, double {1.0})
+        val_7 = Div (val_3, val_6)
+        val_8 = Mul (val_5, val_7)
+        val_9 = LessOrEqual (val_3, double {1.0})
+        val_10 = Where (val_9, val_8, val_5)
+        val_11 = Cast <to: int = 9> (val_6)
+        val_12 = Where (val_11, val_10, val_3)
+        val_13 = Max (val_0, double {0.0})
+        val_14 = Add (val_13, val_12)
+        log_sigmoid = Neg (val_14)
         ";
     }
 }

@@ -241,38 +241,23 @@ fn sum_along(cx: &Cx, x: Value, dim: i64) -> Lowered {
 checks! {
     narrow_floats_are_computed_in_float32 {
         "aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]" => "
-        (float16[s0] grad, float16[s0] y) => (float16[s0] tanh_backward)
-        <
-          float val_0 = {1.0}
-        >
-        {
-          val_1 = Cast <to: int = 1> (grad)
-          val_2 = Cast <to: int = 1> (y)
-          val_3 = Mul (val_2, val_2)
-          val_4 = Sub (val_0, val_3)
-          val_5 = Mul (val_1, val_4)
-          tanh_backward = Cast <to: int = 10> (val_5)
-        }
+        val_0 = Cast <to: int = 1> (grad)
+        val_1 = Cast <to: int = 1> (y)
+        val_2 = Mul (val_1, val_1)
+        val_3 = Sub (1.0, val_2)
+        val_4 = Mul (val_0, val_3)
+        tanh_backward = Cast <to: int = 10> (val_4)
         ";
     }
 
     arguments_are_bound_by_name {
         "aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]" => "
-        (float[s0] grad, float[s0] y) => (float[s0] elu_backward)
-        <
-          float val_0 = {1.0},
-          float val_1 = {3.0},
-          float val_2 = {0.0},
-          float val_3 = {2.0}
-        >
-        {
-          val_4 = Add (y, val_0)
-          val_5 = Mul (val_4, val_1)
-          val_6 = Mul (grad, val_5)
-          val_7 = LessOrEqual (y, val_2)
-          val_8 = Mul (grad, val_3)
-          elu_backward = Where (val_7, val_6, val_8)
-        }
+        val_0 = Add (y, 1.0)
+        val_1 = Mul (val_0, 3.0)
+        val_2 = Mul (grad, val_1)
+        val_3 = LessOrEqual (y, 0.0)
+        val_4 = Mul (grad, 2.0)
+        elu_backward = Where (val_3, val_2, val_4)
         ";
     }
 }

@@ -269,157 +269,95 @@ fn meta_doubled(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 checks! {
     complex_numbers_take_zero_times_their_other_part {
         "aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]" => "
-        (float[3,2] x, float[2,3] y) => (float[2,3,2] mul)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {2},
-          int64[2] val_3 = {1, 0},
-          float[2] val_4 = {-0.0, 0.0}
-        >
-        {
-          val_5 = Gather <axis: int = 1> (x, val_0)
-          val_6 = Gather <axis: int = 1> (x, val_1)
-          val_7 = Unsqueeze (y, val_2)
-          val_8 = Mul (x, val_7)
-          val_9 = Gather <axis: int = 1> (x, val_3)
-          val_10 = Mul (val_9, val_4)
-          mul = Add (val_8, val_10)
-        }
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = Unsqueeze (y, [2])
+        val_3 = Mul (x, val_2)
+        val_4 = Gather <axis: int = 1> (x, [1, 0])
+        val_5 = Mul (val_4, [-0.0, 0.0])
+        mul = Add (val_3, val_5)
         ";
     }
 
     large_weights_count_from_the_end {
         "aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]" => "
-        (int64[3] x, int64[3] end, float16 weight) => (float16[3] lerp)
-        <
-          float16 val_0 = {0.5},
-          float16 val_1 = {1.0}
-        >
-        {
-          val_2 = Cast <to: int = 10> (x)
-          val_3 = Cast <to: int = 10> (end)
-          val_4 = Sub (val_3, val_2)
-          val_5 = Abs (weight)
-          val_6 = Less (val_5, val_0)
-          val_7 = Sub (weight, val_1)
-          val_8 = Where (val_6, weight, val_7)
-          val_9 = Where (val_6, val_2, val_3)
-          val_10 = Mul (val_8, val_4)
-          lerp = Add (val_9, val_10)
-        }
+        val_0 = Cast <to: int = 10> (x)
+        val_1 = Cast <to: int = 10> (end)
+        val_2 = Sub (val_1, val_0)
+        val_3 = Abs (weight)
+        val_4 = Less (val_3, float16 {0.5})
+        val_5 = Sub (weight, float16 {1.0})
+        val_6 = Where (val_4, weight, val_5)
+        val_7 = Where (val_4, val_0, val_1)
+        val_8 = Mul (val_6, val_2)
+        lerp = Add (val_7, val_8)
         ";
         "aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite => "
-        (float[3] x, float[3] end, float[3] weight) => (float[3] lerp)
-        {
-          val_0 = Sub (end, x)
-          val_1 = Mul (weight, val_0)
-          lerp = Add (x, val_1)
-        }
+        val_0 = Sub (end, x)
+        val_1 = Mul (weight, val_0)
+        lerp = Add (x, val_1)
         ";
     }
 
     complex_sums_take_pairs_as_they_are {
         "aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]" => "
-        (float[s0,2] x, float[s0,2] y) => (float[s0,2] sub)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          float val_2 = {2.0}
-        >
-        {
-          val_3 = Gather <axis: int = 1> (x, val_0)
-          val_4 = Gather <axis: int = 1> (x, val_1)
-          val_5 = Gather <axis: int = 1> (y, val_0)
-          val_6 = Gather <axis: int = 1> (y, val_1)
-          val_7 = Mul (y, val_2)
-          sub = Sub (x, val_7)
-        }
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = Gather <axis: int = 1> (y, 0)
+        val_3 = Gather <axis: int = 1> (y, 1)
+        val_4 = Mul (y, 2.0)
+        sub = Sub (x, val_4)
         ";
         "aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]" => "
-        (float[s0] x, float[s0,2] y) => (float[s0,2] add)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Gather <axis: int = 1> (y, val_0)
-          val_4 = Gather <axis: int = 1> (y, val_1)
-          val_5 = Add (x, val_3)
-          val_6 = Unsqueeze (val_5, val_2)
-          val_7 = Unsqueeze (val_4, val_2)
-          add = Concat <axis: int = 1> (val_6, val_7)
-        }
+        val_0 = Gather <axis: int = 1> (y, 0)
+        val_1 = Gather <axis: int = 1> (y, 1)
+        val_2 = Add (x, val_0)
+        val_3 = Unsqueeze (val_2, [1])
+        val_4 = Unsqueeze (val_1, [1])
+        add = Concat <axis: int = 1> (val_3, val_4)
         ";
     }
 
     a_root_of_float16_is_a_power_as_in_pytorch_for_infinities {
         "aten.pow.Tensor_Scalar(x: f16[s0], 0.5) -> f16[s0]" => "
-        (float16[s0] x) => (float16[s0] pow)
-        <
-          float16 val_0 = {0.5}
-        >
-        {
-          pow = Pow (x, val_0)
-        }
+        pow = Pow (x, float16 {0.5})
         ";
         "aten.pow.Tensor_Scalar(x: f32[s0], 0.5) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] pow)
-        {
-          pow = Sqrt (x)
-        }
+        pow = Sqrt (x)
         ";
     }
 
     powers_of_a_known_even_integer_are_read_from_a_table {
         "aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]" => "
-        (int32[s0] x) => (int32[s0] pow)
-        <
-          int64[65] val_0 = {...},
-          int64 val_1 = {-1},
-          int64 val_2 = {64}
-        >
-        {
-          val_3 = Cast <to: int = 6> (val_0)
-          val_4 = Cast <to: int = 7> (x)
-          val_5 = Max (val_4, val_1)
-          val_6 = Min (val_5, val_2)
-          pow = Gather <axis: int = 0> (val_3, val_6)
-        }
+        val_0 = Cast <to: int = 6> ([...])
+        val_1 = Cast <to: int = 7> (x)
+        val_2 = Max (val_1, -1)
+        val_3 = Min (val_2, 64)
+        pow = Gather <axis: int = 0> (val_0, val_3)
         ";
     }
 
     known_integer_powers_are_products {
         "aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]" => "
-        (int64[s0] x) => (int64[s0] pow)
-        {
-          val_0 = Mul (x, x)
-          val_1 = Mul (val_0, val_0)
-          pow = Mul (val_1, x)
-        }
+        val_0 = Mul (x, x)
+        val_1 = Mul (val_0, val_0)
+        pow = Mul (val_1, x)
         ";
     }
 
     lengths_of_infinities_are_infinite {
         "aten.hypot(x: f32[3], y: f32[3]) -> f32[3]" => "
-        (float[3] x, float[3] y) => (float[3] hypot)
-        <
-          float val_0 = {inf}
-        >
-        {
-          val_1 = Cast <to: int = 11> (x)
-          val_2 = Mul (val_1, val_1)
-          val_3 = Cast <to: int = 11> (y)
-          val_4 = Mul (val_3, val_3)
-          val_5 = Add (val_2, val_4)
-          val_6 = Sqrt (val_5)
-          val_7 = Cast <to: int = 1> (val_6)
-          val_8 = IsInf (x)
-          val_9 = IsInf (y)
-          val_10 = Or (val_8, val_9)
-          hypot = Where (val_10, val_0, val_7)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = Mul (val_0, val_0)
+        val_2 = Cast <to: int = 11> (y)
+        val_3 = Mul (val_2, val_2)
+        val_4 = Add (val_1, val_3)
+        val_5 = Sqrt (val_4)
+        val_6 = Cast <to: int = 1> (val_5)
+        val_7 = IsInf (x)
+        val_8 = IsInf (y)
+        val_9 = Or (val_7, val_8)
+        hypot = Where (val_9, inf, val_6)
         ";
     }
 }

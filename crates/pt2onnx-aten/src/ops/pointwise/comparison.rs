@@ -301,88 +301,47 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
 checks! {
     bounds_take_part_in_promotion {
         "aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]" => "
-        (int32[s0] x) => (float[s0] clamp)
-        <
-          float val_0 = {0.5}
-        >
-        {
-          val_1 = Cast <to: int = 1> (x)
-          clamp = Max (val_1, val_0)
-        }
+        val_0 = Cast <to: int = 1> (x)
+        clamp = Max (val_0, 0.5)
         ";
         "aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]" => "
-        (float[s0] x, double[s0] y) => (double[s0] clamp)
-        {
-          val_0 = Cast <to: int = 11> (x)
-          clamp = Min (val_0, y)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        clamp = Min (val_0, y)
         ";
     }
 
     a_bound_of_zero_keeps_negative_zero {
         "aten.clamp(x: f32[s0], 0, None) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] clamp)
-        {
-          clamp = Relu (x)
-        }
+        clamp = Relu (x)
         ";
         "aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] clamp)
-        <
-          float val_0 = {-inf},
-          float val_1 = {-0.0}
-        >
-        {
-          clamp = Clip (x, val_0, val_1)
-        }
+        clamp = Clip (x, -inf, -0.0)
         ";
         "aten.clamp(x: i32[s0], 0, None) -> i32[s0]" => "
-        (int32[s0] x) => (int32[s0] clamp)
-        <
-          int32 val_0 = {0}
-        >
-        {
-          clamp = Clip (x, val_0)
-        }
+        clamp = Clip (x, int32 {0})
         ";
     }
 
     the_first_of_equal_operands_is_taken {
         "aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        (float[s0] x, float[s0] y) => (float[s0] fmax)
-        {
-          val_0 = Less (x, y)
-          val_1 = IsNaN (x)
-          val_2 = Or (val_0, val_1)
-          fmax = Where (val_2, y, x)
-        }
+        val_0 = Less (x, y)
+        val_1 = IsNaN (x)
+        val_2 = Or (val_0, val_1)
+        fmax = Where (val_2, y, x)
         ";
     }
 
     integers_are_finite {
         "aten.isfinite(x: i64[s0]) -> b8[s0]" => "
-        (int64[s0] x) => (bool[s0] isfinite)
-        <
-          bool val_0 = {1}
-        >
-        {
-          val_1 = Shape <start: int = 0, end: int = 1> (x)
-          isfinite = Expand (val_0, val_1)
-        }
+        val_0 = Shape <start: int = 0, end: int = 1> (x)
+        isfinite = Expand (true, val_0)
         ";
         "aten.isnan(x: c64[s0]) -> b8[s0]" => "
-        (float[s0,2] x) => (bool[s0] isnan)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1}
-        >
-        {
-          val_2 = Gather <axis: int = 1> (x, val_0)
-          val_3 = Gather <axis: int = 1> (x, val_1)
-          val_4 = IsNaN (val_2)
-          val_5 = IsNaN (val_3)
-          isnan = Or (val_4, val_5)
-        }
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = IsNaN (val_0)
+        val_3 = IsNaN (val_1)
+        isnan = Or (val_2, val_3)
         ";
     }
 }

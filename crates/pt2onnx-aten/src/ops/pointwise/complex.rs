@@ -75,31 +75,18 @@ fn meta_view_as_complex(cx: &Cx, x: Value) -> Lowered {
 checks! {
     conjugates_are_one_product {
         "aten._conj(x: c64[s0]) -> c64[s0]" => "
-        (float[s0,2] x) => (float[s0,2] _conj)
-        <
-          float[2] val_0 = {1.0, -1.0}
-        >
-        {
-          _conj = Mul (x, val_0)
-        }
+        _conj = Mul (x, [1.0, -1.0])
         ";
     }
 
     parts_side_by_side {
         "aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]" => "
-        (float[s0,1] x, float[8] y) => (float[s0,8,2] complex)
-        <
-          int64[2] val_0 = {1, 8},
-          int64[1] val_1 = {2}
-        >
-        {
-          val_2 = Expand (x, val_0)
-          val_3 = Shape <start: int = 0, end: int = 2> (x)
-          val_4 = Expand (y, val_3)
-          val_5 = Unsqueeze (val_2, val_1)
-          val_6 = Unsqueeze (val_4, val_1)
-          complex = Concat <axis: int = 2> (val_5, val_6)
-        }
+        val_0 = Expand (x, [1, 8])
+        val_1 = Shape <start: int = 0, end: int = 2> (x)
+        val_2 = Expand (y, val_1)
+        val_3 = Unsqueeze (val_0, [2])
+        val_4 = Unsqueeze (val_2, [2])
+        complex = Concat <axis: int = 2> (val_3, val_4)
         ";
     }
 }

@@ -102,160 +102,105 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 checks! {
     integers_become_floats_of_the_recorded_type {
         "aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]" => "
-        (int64[3] x, int64[3] y) => (double[3] div)
-        {
-          val_0 = Cast <to: int = 11> (x)
-          val_1 = Cast <to: int = 11> (y)
-          div = Div (val_0, val_1)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = Cast <to: int = 11> (y)
+        div = Div (val_0, val_1)
         ";
     }
 
     quotients_are_floored_exactly {
         "aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        (float[s0] x, float[s0] y) => (float[s0] floor_divide)
-        <
-          double val_0 = {-1e300},
-          double val_1 = {1e300},
-          float val_2 = {NaN}
-        >
-        {
-          val_3 = Cast <to: int = 11> (y)
-          val_4 = Clip (val_3, val_0, val_1)
-          val_5 = Cast <to: int = 11> (x)
-          val_6 = Div (val_5, val_4)
-          val_7 = Floor (val_6)
-          val_8 = Cast <to: int = 1> (val_7)
-          val_9 = IsInf (x)
-          val_10 = Cast <to: int = 9> (y)
-          val_11 = And (val_9, val_10)
-          floor_divide = Where (val_11, val_2, val_8)
-        }
+        val_0 = Cast <to: int = 11> (y)
+        val_1 = Clip (val_0, double {-1e300}, double {1e300})
+        val_2 = Cast <to: int = 11> (x)
+        val_3 = Div (val_2, val_1)
+        val_4 = Floor (val_3)
+        val_5 = Cast <to: int = 1> (val_4)
+        val_6 = IsInf (x)
+        val_7 = Cast <to: int = 9> (y)
+        val_8 = And (val_6, val_7)
+        floor_divide = Where (val_8, NaN, val_5)
         ";
         "aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]" => "
-        (int32[s0] x, int64 y) => (int32[s0] floor_divide)
-        {
-          val_0 = Cast <to: int = 6> (y)
-          val_1 = Div (x, val_0)
-          val_2 = Mul (val_1, val_0)
-          val_3 = Sub (x, val_2)
-          val_4 = Mod (x, val_0)
-          val_5 = Sub (val_4, val_3)
-          val_6 = Div (val_5, val_0)
-          floor_divide = Sub (val_1, val_6)
-        }
+        val_0 = Cast <to: int = 6> (y)
+        val_1 = Div (x, val_0)
+        val_2 = Mul (val_1, val_0)
+        val_3 = Sub (x, val_2)
+        val_4 = Mod (x, val_0)
+        val_5 = Sub (val_4, val_3)
+        val_6 = Div (val_5, val_0)
+        floor_divide = Sub (val_1, val_6)
         ";
     }
 
     a_divisor_that_is_one_number_is_not_rounded_to_halves {
         "aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]" => "
-        (float16[s0] x) => (float16[s0] floor_divide)
-        <
-          float val_0 = {0.1},
-          float val_1 = {NaN}
-        >
-        {
-          val_2 = Cast <to: int = 1> (x)
-          val_3 = Cast <to: int = 11> (val_0)
-          val_4 = Cast <to: int = 11> (val_2)
-          val_5 = Div (val_4, val_3)
-          val_6 = Floor (val_5)
-          val_7 = Cast <to: int = 1> (val_6)
-          val_8 = IsInf (val_2)
-          val_9 = Where (val_8, val_1, val_7)
-          floor_divide = Cast <to: int = 10> (val_9)
-        }
+        val_0 = Cast <to: int = 1> (x)
+        val_1 = Cast <to: int = 11> (0.1)
+        val_2 = Cast <to: int = 11> (val_0)
+        val_3 = Div (val_2, val_1)
+        val_4 = Floor (val_3)
+        val_5 = Cast <to: int = 1> (val_4)
+        val_6 = IsInf (val_0)
+        val_7 = Where (val_6, NaN, val_5)
+        floor_divide = Cast <to: int = 10> (val_7)
         ";
         "aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]" => "
-        (bfloat16[s0] x) => (bfloat16[s0] div)
-        <
-          float val_0 = {0.1},
-          float val_1 = {-1.0},
-          float val_2 = {1.0}
-        >
-        {
-          val_3 = Cast <to: int = 1> (x)
-          val_4 = Div (val_3, val_0)
-          val_5 = Abs (val_4)
-          val_6 = Floor (val_5)
-          val_7 = Clip (val_4, val_1, val_2)
-          val_8 = Mul (val_6, val_7)
-          div = Cast <to: int = 16> (val_8)
-        }
+        val_0 = Cast <to: int = 1> (x)
+        val_1 = Div (val_0, 0.1)
+        val_2 = Abs (val_1)
+        val_3 = Floor (val_2)
+        val_4 = Clip (val_1, -1.0, 1.0)
+        val_5 = Mul (val_3, val_4)
+        div = Cast <to: int = 16> (val_5)
         ";
     }
 
     floats_are_divided_in_pytorchs_steps {
         "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]" => "
-        (double[s0] x, double[s0] y) => (double[s0] floor_divide)
-        <
-          double val_0 = {0.0},
-          double val_1 = {0.5}
-        >
-        {
-          val_2 = Mod <fmod: int = 1> (x, y)
-          val_3 = Sub (x, val_2)
-          val_4 = Div (val_3, y)
-          val_5 = Sign (val_2)
-          val_6 = Mul (val_5, y)
-          val_7 = Less (val_6, val_0)
-          val_8 = Cast <to: int = 11> (val_7)
-          val_9 = Equal (y, val_0)
-          val_10 = Sub (val_4, val_8)
-          val_11 = Floor (val_10)
-          val_12 = Sub (val_10, val_11)
-          val_13 = Greater (val_12, val_1)
-          val_14 = Cast <to: int = 11> (val_13)
-          val_15 = Add (val_11, val_14)
-          val_16 = Div (x, y)
-          val_17 = Cast <to: int = 9> (val_10)
-          val_18 = Mul (val_16, val_0)
-          val_19 = Where (val_17, val_15, val_18)
-          floor_divide = Where (val_9, val_16, val_19)
-        }
+        val_0 = Mod <fmod: int = 1> (x, y)
+        val_1 = Sub (x, val_0)
+        val_2 = Div (val_1, y)
+        val_3 = Sign (val_0)
+        val_4 = Mul (val_3, y)
+        val_5 = Less (val_4, double {0.0})
+        val_6 = Cast <to: int = 11> (val_5)
+        val_7 = Equal (y, double {0.0})
+        val_8 = Sub (val_2, val_6)
+        val_9 = Floor (val_8)
+        val_10 = Sub (val_8, val_9)
+        val_11 = Greater (val_10, double {0.5})
+        val_12 = Cast <to: int = 11> (val_11)
+        val_13 = Add (val_9, val_12)
+        val_14 = Div (x, y)
+        val_15 = Cast <to: int = 9> (val_8)
+        val_16 = Mul (val_14, double {0.0})
+        val_17 = Where (val_15, val_13, val_16)
+        floor_divide = Where (val_7, val_14, val_17)
         ";
         "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite => "
-        (double[s0] x, double[s0] y) => (double[s0] floor_divide)
-        <
-          double val_0 = {0.0}
-        >
-        {
-          val_1 = Mod <fmod: int = 1> (x, y)
-          val_2 = Sub (x, val_1)
-          val_3 = Div (val_2, y)
-          val_4 = Sign (val_1)
-          val_5 = Mul (val_4, y)
-          val_6 = Less (val_5, val_0)
-          val_7 = Cast <to: int = 11> (val_6)
-          val_8 = Equal (y, val_0)
-          val_9 = Div (x, y)
-          val_10 = Round (val_3)
-          val_11 = Sub (val_10, val_7)
-          floor_divide = Where (val_8, val_9, val_11)
-        }
+        val_0 = Mod <fmod: int = 1> (x, y)
+        val_1 = Sub (x, val_0)
+        val_2 = Div (val_1, y)
+        val_3 = Sign (val_0)
+        val_4 = Mul (val_3, y)
+        val_5 = Less (val_4, double {0.0})
+        val_6 = Cast <to: int = 11> (val_5)
+        val_7 = Equal (y, double {0.0})
+        val_8 = Div (x, y)
+        val_9 = Round (val_2)
+        val_10 = Sub (val_9, val_6)
+        floor_divide = Where (val_7, val_8, val_10)
         ";
         "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] floor_divide)
-        <
-          float val_0 = {2.0},
-          float val_1 = {NaN}
-        >
-        {
-          val_2 = Div (x, val_0)
-          val_3 = Floor (val_2)
-          val_4 = IsInf (x)
-          floor_divide = Where (val_4, val_1, val_3)
-        }
+        val_0 = Div (x, 2.0)
+        val_1 = Floor (val_0)
+        val_2 = IsInf (x)
+        floor_divide = Where (val_2, NaN, val_1)
         ";
         "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite => "
-        (float[s0] x) => (float[s0] floor_divide)
-        <
-          float val_0 = {2.0}
-        >
-        {
-          val_1 = Div (x, val_0)
-          floor_divide = Floor (val_1)
-        }
+        val_0 = Div (x, 2.0)
+        floor_divide = Floor (val_0)
         ";
     }
 }

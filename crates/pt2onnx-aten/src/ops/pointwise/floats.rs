@@ -117,63 +117,38 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 checks! {
     powers_of_two_do_not_overflow_before_the_product {
         "aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]" => "
-        (float16[3] x, int64[3] n) => (float16[3] ldexp)
-        <
-          double val_0 = {-300.0},
-          double val_1 = {300.0},
-          double val_2 = {2.0}
-        >
-        {
-          val_3 = Cast <to: int = 11> (x)
-          val_4 = Cast <to: int = 6> (n)
-          val_5 = Cast <to: int = 11> (val_4)
-          val_6 = Clip (val_5, val_0, val_1)
-          val_7 = Pow (val_2, val_6)
-          val_8 = Mul (val_3, val_7)
-          ldexp = Cast <to: int = 10> (val_8)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = Cast <to: int = 6> (n)
+        val_2 = Cast <to: int = 11> (val_1)
+        val_3 = Clip (val_2, double {-300.0}, double {300.0})
+        val_4 = Pow (double {2.0}, val_3)
+        val_5 = Mul (val_0, val_4)
+        ldexp = Cast <to: int = 10> (val_5)
         ";
     }
 
     a_narrow_power_without_dimensions_has_the_recorded_type {
         "aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]" => "
-        (int64[3] x, bfloat16 n) => (float[3] ldexp)
-        <
-          bfloat16 val_0 = {2.0}
-        >
-        {
-          val_1 = Pow (val_0, n)
-          val_2 = Cast <to: int = 16> (x)
-          val_3 = Mul (val_2, val_1)
-          ldexp = Cast <to: int = 1> (val_3)
-        }
+        val_0 = Pow (bfloat16 {2.0}, n)
+        val_1 = Cast <to: int = 16> (x)
+        val_2 = Mul (val_1, val_0)
+        ldexp = Cast <to: int = 1> (val_2)
         ";
     }
 
     the_sign_of_zero_counts {
         "aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] copysign)
-        {
-          val_0 = Abs (x)
-          copysign = Neg (val_0)
-        }
+        val_0 = Abs (x)
+        copysign = Neg (val_0)
         ";
         "aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        (float[s0] x, float[s0] y) => (float[s0] copysign)
-        <
-          float val_0 = {1.0},
-          float val_1 = {0.0},
-          float val_2 = {-1.0}
-        >
-        {
-          val_3 = Abs (x)
-          val_4 = Equal (y, val_1)
-          val_5 = Reciprocal (y)
-          val_6 = Where (val_4, val_5, y)
-          val_7 = Less (val_6, val_1)
-          val_8 = Where (val_7, val_2, val_0)
-          copysign = Mul (val_3, val_8)
-        }
+        val_0 = Abs (x)
+        val_1 = Equal (y, 0.0)
+        val_2 = Reciprocal (y)
+        val_3 = Where (val_1, val_2, y)
+        val_4 = Less (val_3, 0.0)
+        val_5 = Where (val_4, -1.0, 1.0)
+        copysign = Mul (val_0, val_5)
         ";
     }
 }

@@ -107,18 +107,12 @@ fn spherical_bessel_j0(cx: &Cx, x: Value) -> Lowered {
 checks! {
     zero_times_infinity_is_zero {
         "aten.xlogy.Scalar_Other(x: f32[s0], 0.0) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] xlogy)
-        <
-          float val_0 = {0.0}
-        >
-        {
-          val_1 = Log (val_0)
-          val_2 = Equal (x, val_0)
-          val_3 = Equal (val_0, val_0)
-          val_4 = And (val_2, val_3)
-          val_5 = Mul (x, val_1)
-          xlogy = Where (val_4, val_0, val_5)
-        }
+        val_0 = Log (0.0)
+        val_1 = Equal (x, 0.0)
+        val_2 = Equal (0.0, 0.0)
+        val_3 = And (val_1, val_2)
+        val_4 = Mul (x, val_0)
+        xlogy = Where (val_3, 0.0, val_4)
         ";
     }
 }

@@ -84,86 +84,61 @@ fn polygamma(cx: &Cx, n: i64, x: Value) -> Lowered {
 checks! {
     reflected_below_zero {
         "aten.lgamma(x: f32[s0]) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] lgamma)
-        <
-          double val_0 = {0.0},
-          double val_1 = {1.0},
-          double val_2 = {8.0},
-          double val_3 = {0.00641025641025641},
-          double val_4 = {-0.0019175269175269176},
-          double val_5 = {0.0008417508417508417},
-          double val_6 = {-0.0005952380952380953},
-          double val_7 = {0.0007936507936507937},
-          double val_8 = {-0.002777777777777778},
-          double val_9 = {0.08333333333333333},
-          double val_10 = {0.5},
-          double val_11 = {0.41893853320467267},
-          double val_12 = {7.0},
-          double val_13 = {6.0},
-          double val_14 = {10.0},
-          double val_15 = {12.0},
-          double val_16 = {2.0},
-          double val_17 = {3.141592653589793},
-          double val_18 = {-inf},
-          double val_19 = {inf}
-        >
-        {
-          val_20 = Cast <to: int = 11> (x)
-          val_21 = Less (val_20, val_0)
-          val_22 = Sub (val_1, val_20)
-          val_23 = Where (val_21, val_22, val_20)
-          val_24 = Less (val_23, val_2)
-          val_25 = Add (val_23, val_2)
-          val_26 = Where (val_24, val_25, val_23)
-          val_27 = Reciprocal (val_26)
-          val_28 = Mul (val_27, val_27)
-          val_29 = Mul (val_3, val_28)
-          val_30 = Add (val_29, val_4)
-          val_31 = Mul (val_30, val_28)
-          val_32 = Add (val_31, val_5)
-          val_33 = Mul (val_32, val_28)
-          val_34 = Add (val_33, val_6)
-          val_35 = Mul (val_34, val_28)
-          val_36 = Add (val_35, val_7)
-          val_37 = Mul (val_36, val_28)
-          val_38 = Add (val_37, val_8)
-          val_39 = Mul (val_38, val_28)
-          val_40 = Add (val_39, val_9)
-          val_41 = Sub (val_26, val_10)
-          val_42 = Log (val_26)
-          val_43 = Sub (val_42, val_1)
-          val_44 = Mul (val_41, val_43)
-          val_45 = Mul (val_40, val_27)
-          val_46 = Add (val_45, val_11)
-          val_47 = Add (val_44, val_46)
-          val_48 = Add (val_23, val_12)
-          val_49 = Mul (val_23, val_48)
-          val_50 = Add (val_49, val_13)
-          val_51 = Add (val_49, val_14)
-          val_52 = Add (val_49, val_15)
-          val_53 = Mul (val_49, val_50)
-          val_54 = Mul (val_51, val_52)
-          val_55 = Mul (val_53, val_54)
-          val_56 = Log (val_55)
-          val_57 = Sub (val_47, val_56)
-          val_58 = Where (val_24, val_57, val_47)
-          val_59 = Equal (val_23, val_1)
-          val_60 = Equal (val_23, val_16)
-          val_61 = Or (val_59, val_60)
-          val_62 = Where (val_61, val_0, val_58)
-          val_63 = Round (val_20)
-          val_64 = Sub (val_20, val_63)
-          val_65 = Mul (val_64, val_17)
-          val_66 = Sin (val_65)
-          val_67 = Abs (val_66)
-          val_68 = Div (val_17, val_67)
-          val_69 = Log (val_68)
-          val_70 = Sub (val_69, val_62)
-          val_71 = Where (val_21, val_70, val_62)
-          val_72 = Equal (val_20, val_18)
-          val_73 = Where (val_72, val_19, val_71)
-          lgamma = Cast <to: int = 1> (val_73)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = Less (val_0, double {0.0})
+        val_2 = Sub (double {1.0}, val_0)
+        val_3 = Where (val_1, val_2, val_0)
+        val_4 = Less (val_3, double {8.0})
+        val_5 = Add (val_3, double {8.0})
+        val_6 = Where (val_4, val_5, val_3)
+        val_7 = Reciprocal (val_6)
+        val_8 = Mul (val_7, val_7)
+        val_9 = Mul (double {0.00641025641025641}, val_8)
+        val_10 = Add (val_9, double {-0.0019175269175269176})
+        val_11 = Mul (val_10, val_8)
+        val_12 = Add (val_11, double {0.0008417508417508417})
+        val_13 = Mul (val_12, val_8)
+        val_14 = Add (val_13, double {-0.0005952380952380953})
+        val_15 = Mul (val_14, val_8)
+        val_16 = Add (val_15, double {0.0007936507936507937})
+        val_17 = Mul (val_16, val_8)
+        val_18 = Add (val_17, double {-0.002777777777777778})
+        val_19 = Mul (val_18, val_8)
+        val_20 = Add (val_19, double {0.08333333333333333})
+        val_21 = Sub (val_6, double {0.5})
+        val_22 = Log (val_6)
+        val_23 = Sub (val_22, double {1.0})
+        val_24 = Mul (val_21, val_23)
+        val_25 = Mul (val_20, val_7)
+        val_26 = Add (val_25, double {0.41893853320467267})
+        val_27 = Add (val_24, val_26)
+        val_28 = Add (val_3, double {7.0})
+        val_29 = Mul (val_3, val_28)
+        val_30 = Add (val_29, double {6.0})
+        val_31 = Add (val_29, double {10.0})
+        val_32 = Add (val_29, double {12.0})
+        val_33 = Mul (val_29, val_30)
+        val_34 = Mul (val_31, val_32)
+        val_35 = Mul (val_33, val_34)
+        val_36 = Log (val_35)
+        val_37 = Sub (val_27, val_36)
+        val_38 = Where (val_4, val_37, val_27)
+        val_39 = Equal (val_3, double {1.0})
+        val_40 = Equal (val_3, double {2.0})
+        val_41 = Or (val_39, val_40)
+        val_42 = Where (val_41, double {0.0}, val_38)
+        val_43 = Round (val_0)
+        val_44 = Sub (val_0, val_43)
+        val_45 = Mul (val_44, double {3.141592653589793})
+        val_46 = Sin (val_45)
+        val_47 = Abs (val_46)
+        val_48 = Div (double {3.141592653589793}, val_47)
+        val_49 = Log (val_48)
+        val_50 = Sub (val_49, val_42)
+        val_51 = Where (val_1, val_50, val_42)
+        val_52 = Equal (val_0, double {-inf})
+        val_53 = Where (val_52, double {inf}, val_51)
+        lgamma = Cast <to: int = 1> (val_53)
         ";
     }
 }

@@ -204,46 +204,33 @@ fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
 checks! {
     a_loop_up_to_the_highest_degree {
         "aten.special_chebyshev_polynomial_u(x: f32[s0, 1], n: i64[3]) -> f32[s0, 3]" => r#"
-        (float[s0,1] x, int64[3] n) => (float[s0,3] special_chebyshev_polynomial_u)
-        <
-          float val_0 = {1.0},
-          int64[1] val_1 = {3},
-          float val_2 = {2.0},
-          int64[2] val_3 = {1, 3},
-          int64 val_4 = {1},
-          int64 val_5 = {0},
-          bool val_6 = {1},
-          float val_7 = {0.0}
-        >
+        val_0 = Cast <to: int = 1> (n)
+        val_1 = Cast <to: int = 7> (val_0)
+        val_2 = Shape <start: int = 0, end: int = 1> (x)
+        val_3 = Concat <axis: int = 0> (val_2, [3])
+        val_4 = Expand (1.0, val_3)
+        val_5 = Mul (x, 2.0)
+        val_6 = Expand (val_5, [1, 3])
+        val_7, val_8 = Loop <body: graph = body (int64 val_9, bool val_10, float[s0,3] val_11, float[s0,3] val_12) => (bool val_13, float[s0,3] val_14, float[s0,3] val_15)
         {
-          val_8 = Cast <to: int = 1> (n)
-          val_9 = Cast <to: int = 7> (val_8)
-          val_10 = Shape <start: int = 0, end: int = 1> (x)
-          val_11 = Concat <axis: int = 0> (val_10, val_1)
-          val_12 = Expand (val_0, val_11)
-          val_13 = Mul (x, val_2)
-          val_14 = Expand (val_13, val_3)
-          val_32, val_33 = Loop <body: graph = body (int64 val_15, bool val_16, float[s0,3] val_17, float[s0,3] val_18) => (bool val_29, float[s0,3] val_30, float[s0,3] val_31)
-          {
-            val_19 = Add (val_15, val_4)
-            val_20 = Cast <to: int = 1> (val_19)
-            val_21 = Add (x, x)
-            val_22 = Mul (val_21, val_18)
-            val_23 = Sub (val_22, val_17)
-            val_24 = Greater (val_9, val_19)
-            val_25 = Add (val_19, val_4)
-            val_26 = Greater (val_9, val_25)
-            val_27 = Cast <to: int = 7> (val_26)
-            val_28 = ReduceSum <keepdims: int = 0> (val_27)
-            val_29 = Greater (val_28, val_5)
-            val_30 = Where (val_24, val_18, val_17)
-            val_31 = Where (val_24, val_23, val_18)
-          }> ("", val_6, val_12, val_14)
-          val_34 = Equal (val_9, val_5)
-          val_35 = Where (val_34, val_0, val_33)
-          val_36 = Less (val_9, val_5)
-          special_chebyshev_polynomial_u = Where (val_36, val_7, val_35)
-        }
+          val_16 = Add (val_9, 1)
+          val_17 = Cast <to: int = 1> (val_16)
+          val_18 = Add (x, x)
+          val_19 = Mul (val_18, val_12)
+          val_20 = Sub (val_19, val_11)
+          val_21 = Greater (val_1, val_16)
+          val_22 = Add (val_16, 1)
+          val_23 = Greater (val_1, val_22)
+          val_24 = Cast <to: int = 7> (val_23)
+          val_25 = ReduceSum <keepdims: int = 0> (val_24)
+          val_13 = Greater (val_25, 0)
+          val_14 = Where (val_21, val_12, val_11)
+          val_15 = Where (val_21, val_20, val_12)
+        }> ("", true, val_4, val_6)
+        val_26 = Equal (val_1, 0)
+        val_27 = Where (val_26, 1.0, val_8)
+        val_28 = Less (val_1, 0)
+        special_chebyshev_polynomial_u = Where (val_28, 0.0, val_27)
         "#;
     }
 }

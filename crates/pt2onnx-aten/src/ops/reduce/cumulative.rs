@@ -142,28 +142,16 @@ fn meta_counted(cx: &Cx, args: meta::Like) -> Lowered {
 checks! {
     bools_are_summed_as_int64 {
         "aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]" => "
-        (bool[s0,3] x) => (int64[s0,3] cumsum)
-        <
-          int64 val_0 = {1}
-        >
-        {
-          val_1 = Cast <to: int = 7> (x)
-          cumsum = CumSum (val_1, val_0)
-        }
+        val_0 = Cast <to: int = 7> (x)
+        cumsum = CumSum (val_0, 1)
         ";
     }
 
     floats_are_added_up_in_float64 {
         "aten.cumsum(x: f32[s0], 0) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] cumsum)
-        <
-          int64 val_0 = {0}
-        >
-        {
-          val_1 = Cast <to: int = 11> (x)
-          val_2 = CumSum (val_1, val_0)
-          cumsum = Cast <to: int = 1> (val_2)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = CumSum (val_0, 0)
+        cumsum = Cast <to: int = 1> (val_1)
         ";
     }
 }

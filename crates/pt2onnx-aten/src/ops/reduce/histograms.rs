@@ -273,51 +273,32 @@ fn meta_bincount(cx: &Cx, args: MetaBins) -> Lowered {
 checks! {
     there_are_as_many_counts_as_asked_for {
         "aten.bincount(x: i64[s0], None, 4) -> i64[u0]" => r#"
-        (int64[s0] x) => (int64[u0] bincount)
-        <
-          int64[1] val_0 = {3},
-          int64[1] val_1 = {0},
-          int64 val_2 = {1},
-          int64 val_3 = {0}
-        >
-        {
-          val_4 = Concat <axis: int = 0> (x, val_0)
-          val_5 = ReduceMax <keepdims: int = 1> (val_4, val_1)
-          val_6 = Shape <start: int = 0, end: int = 1> (x)
-          val_7 = Expand (val_2, val_6)
-          val_8 = Add (val_5, val_2)
-          val_9 = Expand (val_3, val_8)
-          bincount = ScatterElements <reduction: string = "add"> (val_9, x, val_7)
-        }
+        val_0 = Concat <axis: int = 0> (x, [3])
+        val_1 = ReduceMax <keepdims: int = 1> (val_0, [0])
+        val_2 = Shape <start: int = 0, end: int = 1> (x)
+        val_3 = Expand (1, val_2)
+        val_4 = Add (val_1, 1)
+        val_5 = Expand (0, val_4)
+        bincount = ScatterElements <reduction: string = "add"> (val_5, x, val_3)
         "#;
     }
 
     elements_outside_of_the_range_do_not_count {
         "aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]" => r#"
-        (float[s0] x) => (float[4] histc)
-        <
-          float val_0 = {0.0},
-          float val_1 = {1.0},
-          float val_2 = {4.0},
-          float val_3 = {3.0},
-          int64[1] val_4 = {4}
-        >
-        {
-          val_5 = Sub (x, val_0)
-          val_6 = Mul (val_5, val_2)
-          val_7 = Sub (val_1, val_0)
-          val_8 = Div (val_6, val_7)
-          val_9 = GreaterOrEqual (x, val_0)
-          val_10 = LessOrEqual (x, val_1)
-          val_11 = And (val_9, val_10)
-          val_12 = Floor (val_8)
-          val_13 = Min (val_12, val_3)
-          val_14 = Where (val_11, val_13, val_0)
-          val_15 = Cast <to: int = 7> (val_14)
-          val_16 = Cast <to: int = 1> (val_11)
-          val_17 = Expand (val_0, val_4)
-          histc = ScatterElements <reduction: string = "add"> (val_17, val_15, val_16)
-        }
+        val_0 = Sub (x, 0.0)
+        val_1 = Mul (val_0, 4.0)
+        val_2 = Sub (1.0, 0.0)
+        val_3 = Div (val_1, val_2)
+        val_4 = GreaterOrEqual (x, 0.0)
+        val_5 = LessOrEqual (x, 1.0)
+        val_6 = And (val_4, val_5)
+        val_7 = Floor (val_3)
+        val_8 = Min (val_7, 3.0)
+        val_9 = Where (val_6, val_8, 0.0)
+        val_10 = Cast <to: int = 7> (val_9)
+        val_11 = Cast <to: int = 1> (val_6)
+        val_12 = Expand (0.0, [4])
+        histc = ScatterElements <reduction: string = "add"> (val_12, val_10, val_11)
         "#;
     }
 }

@@ -281,63 +281,35 @@ fn meta_pdist(cx: &Cx, args: Matrix) -> Lowered {
 checks! {
     without_an_order_a_norm_is_that_of_all_elements {
         "aten.linalg_norm(x: f32[2, 3]) -> f32[]" => "
-        (float[2,3] x) => (float linalg_norm)
-        {
-          linalg_norm = ReduceL2 <keepdims: int = 0> (x)
-        }
+        linalg_norm = ReduceL2 <keepdims: int = 0> (x)
         ";
     }
 
     two_dimensions_and_an_order_make_a_matrix_norm {
         "aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]" => "
-        (float[s0,2,3] x) => (float[s0] linalg_norm)
-        <
-          int64[1] val_0 = {1},
-          int64[1] val_1 = {2},
-          float val_2 = {NaN},
-          int64[2] val_3 = {1, 2}
-        >
-        {
-          val_4 = ReduceL1 <keepdims: int = 1> (x, val_0)
-          val_5 = ReduceMax <keepdims: int = 1> (val_4, val_1)
-          val_6 = IsNaN (val_4)
-          val_7 = ReduceMax <keepdims: int = 1> (val_6, val_1)
-          val_8 = Where (val_7, val_2, val_5)
-          linalg_norm = Squeeze (val_8, val_3)
-        }
+        val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
+        val_1 = ReduceMax <keepdims: int = 1> (val_0, [2])
+        val_2 = IsNaN (val_0)
+        val_3 = ReduceMax <keepdims: int = 1> (val_2, [2])
+        val_4 = Where (val_3, NaN, val_1)
+        linalg_norm = Squeeze (val_4, [1, 2])
         ";
     }
 
     euclidean_distances_are_cdist {
         "aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]" => "
-        (float[s0,3] a, float[2,3] b) => (float[s0,2] _euclidean_dist)
-        <
-          int64[1] val_0 = {1},
-          int64[1] val_1 = {0},
-          int64[1] val_2 = {2}
-        >
-        {
-          val_3 = Unsqueeze (a, val_0)
-          val_4 = Unsqueeze (b, val_1)
-          val_5 = Sub (val_3, val_4)
-          _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_5, val_2)
-        }
+        val_0 = Unsqueeze (a, [1])
+        val_1 = Unsqueeze (b, [0])
+        val_2 = Sub (val_0, val_1)
+        _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_2, [2])
         ";
     }
 
     the_largest_of_no_sums_is_0 {
         "aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]" => "
-        (float[0,0] x) => (float linalg_matrix_norm)
-        <
-          int64[1] val_0 = {1},
-          int64[1] val_1 = {0},
-          int64[2] val_2 = {0, 1}
-        >
-        {
-          val_3 = ReduceL1 <keepdims: int = 1> (x, val_0)
-          val_4 = ReduceSum <keepdims: int = 1> (val_3, val_1)
-          linalg_matrix_norm = Squeeze (val_4, val_2)
-        }
+        val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
+        val_1 = ReduceSum <keepdims: int = 1> (val_0, [0])
+        linalg_matrix_norm = Squeeze (val_1, [0, 1])
         ";
     }
 }

@@ -374,167 +374,100 @@ fn meta_sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
 checks! {
     nan_in_one_part_of_a_mean_spreads_to_the_other {
         "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]" => "
-        (float[3,4,2] x) => (float[3,2] mean)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1},
-          int64[2] val_3 = {1, 0},
-          float[2] val_4 = {-0.0, 0.0}
-        >
-        {
-          val_5 = Gather <axis: int = 2> (x, val_0)
-          val_6 = Gather <axis: int = 2> (x, val_1)
-          val_7 = ReduceMean <keepdims: int = 0> (x, val_2)
-          val_8 = Gather <axis: int = 1> (val_7, val_3)
-          val_9 = Mul (val_8, val_4)
-          mean = Add (val_7, val_9)
-        }
+        val_0 = Gather <axis: int = 2> (x, 0)
+        val_1 = Gather <axis: int = 2> (x, 1)
+        val_2 = ReduceMean <keepdims: int = 0> (x, [1])
+        val_3 = Gather <axis: int = 1> (val_2, [1, 0])
+        val_4 = Mul (val_3, [-0.0, 0.0])
+        mean = Add (val_2, val_4)
         ";
         "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite => "
-        (float[3,4,2] x) => (float[3,2] mean)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Gather <axis: int = 2> (x, val_0)
-          val_4 = Gather <axis: int = 2> (x, val_1)
-          mean = ReduceMean <keepdims: int = 0> (x, val_2)
-        }
+        val_0 = Gather <axis: int = 2> (x, 0)
+        val_1 = Gather <axis: int = 2> (x, 1)
+        mean = ReduceMean <keepdims: int = 0> (x, [1])
         ";
     }
 
     bools_are_summed_as_int64 {
         "aten.sum(x: b8[s0, 3]) -> i64[]" => "
-        (bool[s0,3] x) => (int64 sum)
-        {
-          val_0 = Cast <to: int = 7> (x)
-          sum = ReduceSum <keepdims: int = 0> (val_0)
-        }
+        val_0 = Cast <to: int = 7> (x)
+        sum = ReduceSum <keepdims: int = 0> (val_0)
         ";
     }
 
     an_empty_list_of_dimensions_is_none_for_all {
         "aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]" => "
-        (float[s0,3] x) => (bool[s0,3] all)
-        {
-          all = Cast <to: int = 9> (x)
-        }
+        all = Cast <to: int = 9> (x)
         ";
     }
 
     extremes_keep_nan {
         "aten.amax(x: f32[s0, 3], [1]) -> f32[s0]" => "
-        (float[s0,3] x) => (float[s0] amax)
-        <
-          int64[1] val_0 = {1},
-          float val_1 = {NaN}
-        >
-        {
-          val_2 = ReduceMax <keepdims: int = 0> (x, val_0)
-          val_3 = IsNaN (x)
-          val_4 = ReduceMax <keepdims: int = 0> (val_3, val_0)
-          amax = Where (val_4, val_1, val_2)
-        }
+        val_0 = ReduceMax <keepdims: int = 0> (x, [1])
+        val_1 = IsNaN (x)
+        val_2 = ReduceMax <keepdims: int = 0> (val_1, [1])
+        amax = Where (val_2, NaN, val_0)
         ";
     }
 
     bools_are_ordered_as_bytes {
         "aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]" => "
-        (bool[s0,3] x) => (int64[s0,1] argmin)
-        {
-          val_0 = Cast <to: int = 2> (x)
-          argmin = ArgMin <axis: int = 1> (val_0)
-        }
+        val_0 = Cast <to: int = 2> (x)
+        argmin = ArgMin <axis: int = 1> (val_0)
         ";
     }
 
     nothing_may_be_left {
         "aten.mean(x: f32[u0]) -> f32[]" => "
-        (float[u0] x) => (float mean)
-        <
-          int64[0] val_0 = {}
-        >
-        {
-          val_1 = ReduceSum <keepdims: int = 0> (x)
-          val_2 = Shape <start: int = 0, end: int = 1> (x)
-          val_3 = Reshape (val_2, val_0)
-          val_4 = Cast <to: int = 1> (val_3)
-          mean = Div (val_1, val_4)
-        }
+        val_0 = ReduceSum <keepdims: int = 0> (x)
+        val_1 = Shape <start: int = 0, end: int = 1> (x)
+        val_2 = Reshape (val_1, [])
+        val_3 = Cast <to: int = 1> (val_2)
+        mean = Div (val_0, val_3)
         ";
         "aten.all(x: b8[u0]) -> b8[]" => "
-        (bool[u0] x) => (bool all)
-        <
-          int64 val_0 = {0}
-        >
-        {
-          val_1 = Not (x)
-          val_2 = Cast <to: int = 7> (val_1)
-          val_3 = ReduceSum <keepdims: int = 0> (val_2)
-          val_4 = Greater (val_3, val_0)
-          all = Not (val_4)
-        }
+        val_0 = Not (x)
+        val_1 = Cast <to: int = 7> (val_0)
+        val_2 = ReduceSum <keepdims: int = 0> (val_1)
+        val_3 = Greater (val_2, 0)
+        all = Not (val_3)
         ";
         "aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]" => "
-        (int64[4,3] x) => (int64[4] prod)
-        <
-          int64[3] val_0 = {1, 1, 1},
-          int64[1] val_1 = {1}
-        >
-        {
-          val_2, val_3, val_4 = Split <axis: int = 1> (x, val_0)
-          val_5 = Mul (val_2, val_3)
-          val_6 = Mul (val_5, val_4)
-          prod = Squeeze (val_6, val_1)
-        }
+        val_0, val_1, val_2 = Split <axis: int = 1> (x, [1, 1, 1])
+        val_3 = Mul (val_0, val_1)
+        val_4 = Mul (val_3, val_2)
+        prod = Squeeze (val_4, [1])
         ";
     }
 
     complex_numbers_whose_count_is_dynamic {
         "aten.prod.dim_int(x: c64[s0, 2], 0) -> c64[2]" => "
-        (float[s0,2,2] x) => (float[2,2] prod)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          float val_2 = {1.0},
-          int64[1] val_3 = {2},
-          float val_4 = {0.0},
-          int64[1] val_5 = {0},
-          int64[1] val_6 = {1},
-          bool val_7 = {1},
-          int64[0] val_8 = {}
-        >
+        val_0 = Gather <axis: int = 2> (x, 0)
+        val_1 = Gather <axis: int = 2> (x, 1)
+        val_2 = Transpose <perm: ints = [1, 0]> (val_0)
+        val_3 = Transpose <perm: ints = [1, 0]> (val_1)
+        val_4 = Expand (1.0, [2])
+        val_5 = Expand (0.0, [2])
+        val_6 = Shape <start: int = 0, end: int = 1> (x)
+        val_7 = Reshape (val_6, [])
+        val_8, val_9 = Loop <body: graph = body (int64 val_10, bool val_11, float[2] val_12, float[2] val_13) => (bool val_14, float[2] val_15, float[2] val_16)
         {
-          val_9 = Gather <axis: int = 2> (x, val_0)
-          val_10 = Gather <axis: int = 2> (x, val_1)
-          val_11 = Transpose <perm: ints = [1, 0]> (val_9)
-          val_12 = Transpose <perm: ints = [1, 0]> (val_10)
-          val_13 = Expand (val_2, val_3)
-          val_14 = Expand (val_4, val_3)
-          val_31 = Shape <start: int = 0, end: int = 1> (x)
-          val_32 = Reshape (val_31, val_8)
-          val_33, val_34 = Loop <body: graph = body (int64 val_15, bool val_16, float[2] val_17, float[2] val_18) => (bool val_30, float[2] val_26, float[2] val_29)
-          {
-            val_19 = Unsqueeze (val_15, val_5)
-            val_20 = Gather <axis: int = 1> (val_11, val_19)
-            val_21 = Squeeze (val_20, val_6)
-            val_22 = Gather <axis: int = 1> (val_12, val_19)
-            val_23 = Squeeze (val_22, val_6)
-            val_24 = Mul (val_17, val_21)
-            val_25 = Mul (val_18, val_23)
-            val_26 = Sub (val_24, val_25)
-            val_27 = Mul (val_17, val_23)
-            val_28 = Mul (val_18, val_21)
-            val_29 = Add (val_27, val_28)
-            val_30 = Identity (val_7)
-          }> (val_32, val_7, val_13, val_14)
-          val_35 = Unsqueeze (val_33, val_6)
-          val_36 = Unsqueeze (val_34, val_6)
-          prod = Concat <axis: int = 1> (val_35, val_36)
-        }
+          val_17 = Unsqueeze (val_10, [0])
+          val_18 = Gather <axis: int = 1> (val_2, val_17)
+          val_19 = Squeeze (val_18, [1])
+          val_20 = Gather <axis: int = 1> (val_3, val_17)
+          val_21 = Squeeze (val_20, [1])
+          val_22 = Mul (val_12, val_19)
+          val_23 = Mul (val_13, val_21)
+          val_15 = Sub (val_22, val_23)
+          val_24 = Mul (val_12, val_21)
+          val_25 = Mul (val_13, val_19)
+          val_16 = Add (val_24, val_25)
+          val_14 = Identity (true)
+        }> (val_7, true, val_4, val_5)
+        val_26 = Unsqueeze (val_8, [1])
+        val_27 = Unsqueeze (val_9, [1])
+        prod = Concat <axis: int = 1> (val_26, val_27)
         ";
     }
 }

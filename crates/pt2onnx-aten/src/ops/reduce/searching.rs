@@ -346,165 +346,105 @@ fn meta_unique(cx: &Cx, args: MetaUnique) -> Lowered<Outputs> {
 checks! {
     a_search_of_isin_finds_what_stands_before_nan {
         "aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor" => "
-        (float[3] sorted, float[s0] x) => (int64[s0] searchsorted)
-        <
-          float val_0 = {inf},
-          int64[1] val_1 = {1}
-        >
-        {
-          val_2 = IsNaN (sorted)
-          val_3 = Where (val_2, val_0, sorted)
-          val_4 = Unsqueeze (x, val_1)
-          val_5 = GreaterOrEqual (val_3, val_4)
-          val_6 = Not (val_5)
-          val_7 = Cast <to: int = 7> (val_6)
-          searchsorted = ReduceSum <keepdims: int = 0> (val_7, val_1)
-        }
+        val_0 = IsNaN (sorted)
+        val_1 = Where (val_0, inf, sorted)
+        val_2 = Unsqueeze (x, [1])
+        val_3 = GreaterOrEqual (val_1, val_2)
+        val_4 = Not (val_3)
+        val_5 = Cast <to: int = 7> (val_4)
+        searchsorted = ReduceSum <keepdims: int = 0> (val_5, [1])
         ";
     }
 
     few_boundaries_are_all_compared {
         "aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]" => "
-        (float[s0] x, float[3] boundaries) => (int32[s0] bucketize)
-        <
-          int64 val_0 = {3},
-          int64 val_1 = {2},
-          int64 val_2 = {0},
-          int64 val_3 = {1},
-          bool val_4 = {1}
-        >
+        val_0 = Shape <start: int = 0, end: int = 1> (x)
+        val_1 = Expand (0, val_0)
+        val_2 = Expand (3, val_0)
+        val_3, val_4, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64[s0] val_9, int64[s0] val_10) => (bool val_11, int64 val_12, int64[s0] val_13, int64[s0] val_14)
         {
-          val_5 = Shape <start: int = 0, end: int = 1> (x)
-          val_6 = Expand (val_2, val_5)
-          val_7 = Expand (val_0, val_5)
-          val_24, val_25, val_26 = Loop <body: graph = body (int64 val_8, bool val_9, int64 val_10, int64[s0] val_11, int64[s0] val_12) => (bool val_23, int64 val_21, int64[s0] val_20, int64[s0] val_22)
-          {
-            val_13 = Add (val_11, val_12)
-            val_14 = Div (val_13, val_1)
-            val_15 = Min (val_14, val_1)
-            val_16 = Gather <axis: int = 0> (boundaries, val_15)
-            val_17 = Greater (val_16, x)
-            val_18 = Add (val_14, val_3)
-            val_19 = Where (val_17, val_11, val_18)
-            val_20 = Min (val_19, val_12)
-            val_21 = Div (val_10, val_1)
-            val_22 = Where (val_17, val_14, val_12)
-            val_23 = Greater (val_21, val_2)
-          }> (val_0, val_4, val_0, val_6, val_7)
-          bucketize = Cast <to: int = 6> (val_25)
-        }
+          val_15 = Add (val_9, val_10)
+          val_16 = Div (val_15, 2)
+          val_17 = Min (val_16, 2)
+          val_18 = Gather <axis: int = 0> (boundaries, val_17)
+          val_19 = Greater (val_18, x)
+          val_20 = Add (val_16, 1)
+          val_21 = Where (val_19, val_9, val_20)
+          val_13 = Min (val_21, val_10)
+          val_12 = Div (val_8, 2)
+          val_14 = Where (val_19, val_16, val_10)
+          val_11 = Greater (val_12, 0)
+        }> (3, true, 3, val_1, val_2)
+        bucketize = Cast <to: int = 6> (val_4)
         ";
     }
 
     many_boundaries_are_bisected {
         "aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]" => "
-        (float[s0] sorted) => (int64 searchsorted)
-        <
-          float val_0 = {0.5},
-          int64[0] val_1 = {},
-          int64[1] val_2 = {1},
-          int64 val_3 = {0},
-          int64 val_4 = {2},
-          int64 val_5 = {1},
-          bool val_6 = {1}
-        >
+        val_0 = Shape <start: int = 0, end: int = 1> (sorted)
+        val_1 = Reshape (val_0, [])
+        val_2 = Sub (val_0, [1])
+        val_3 = Reshape (val_2, [])
+        val_4, searchsorted, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64 val_9, int64 val_10) => (bool val_11, int64 val_12, int64 val_13, int64 val_14)
         {
-          val_7 = Shape <start: int = 0, end: int = 1> (sorted)
-          val_8 = Reshape (val_7, val_1)
-          val_9 = Sub (val_7, val_2)
-          val_10 = Reshape (val_9, val_1)
-          val_27, searchsorted, val_28 = Loop <body: graph = body (int64 val_11, bool val_12, int64 val_13, int64 val_14, int64 val_15) => (bool val_26, int64 val_24, int64 val_23, int64 val_25)
-          {
-            val_16 = Add (val_14, val_15)
-            val_17 = Div (val_16, val_4)
-            val_18 = Min (val_17, val_10)
-            val_19 = Gather <axis: int = 0> (sorted, val_18)
-            val_20 = Greater (val_19, val_0)
-            val_21 = Add (val_17, val_5)
-            val_22 = Where (val_20, val_14, val_21)
-            val_23 = Min (val_22, val_15)
-            val_24 = Div (val_13, val_4)
-            val_25 = Where (val_20, val_17, val_15)
-            val_26 = Greater (val_24, val_3)
-          }> (val_8, val_6, val_8, val_3, val_8)
-        }
+          val_15 = Add (val_9, val_10)
+          val_16 = Div (val_15, 2)
+          val_17 = Min (val_16, val_3)
+          val_18 = Gather <axis: int = 0> (sorted, val_17)
+          val_19 = Greater (val_18, 0.5)
+          val_20 = Add (val_16, 1)
+          val_21 = Where (val_19, val_9, val_20)
+          val_13 = Min (val_21, val_10)
+          val_12 = Div (val_8, 2)
+          val_14 = Where (val_19, val_16, val_10)
+          val_11 = Greater (val_12, 0)
+        }> (val_1, true, val_1, 0, val_1)
         ";
     }
 
     each_slice_with_nan_is_unique {
         "aten.unique_dim(x: f32[4, 2], 0, True, True, False) -> (f32[u0, 2], i64[4], i64[0])" => "
-        (float[4,2] x) => (float[u0,2] unique_dim_0, int64[4] unique_dim_1, int64[0] unique_dim_2)
-        <
-          int64[4] val_0 = {0, 1, 2, 3},
-          int64 val_1 = {1},
-          int64[1] val_2 = {1},
-          double val_3 = {0.0},
-          float val_4 = {0.0},
-          int64 val_5 = {0},
-          int64[1] val_6 = {0}
-        >
-        {
-          val_7 = IsNaN (x)
-          val_8 = Add (val_0, val_1)
-          val_9 = Cast <to: int = 11> (val_8)
-          val_10 = ReduceMax <keepdims: int = 0> (val_7, val_2)
-          val_11 = Where (val_10, val_9, val_3)
-          val_12 = Where (val_7, val_4, x)
-          val_13 = Cast <to: int = 11> (val_12)
-          val_14 = Unsqueeze (val_11, val_2)
-          val_15 = Concat <axis: int = 1> (val_13, val_14)
-          val_16, val_17, unique_dim_1, val_18 = Unique <axis: int = 0> (val_15)
-          unique_dim_0 = Gather <axis: int = 0> (x, val_17)
-          unique_dim_2 = Expand (val_5, val_6)
-        }
+        val_0 = IsNaN (x)
+        val_1 = Add ([0, 1, 2, 3], 1)
+        val_2 = Cast <to: int = 11> (val_1)
+        val_3 = ReduceMax <keepdims: int = 0> (val_0, [1])
+        val_4 = Where (val_3, val_2, double {0.0})
+        val_5 = Where (val_0, 0.0, x)
+        val_6 = Cast <to: int = 11> (val_5)
+        val_7 = Unsqueeze (val_4, [1])
+        val_8 = Concat <axis: int = 1> (val_6, val_7)
+        val_9, val_10, unique_dim_1, val_11 = Unique <axis: int = 0> (val_8)
+        unique_dim_0 = Gather <axis: int = 0> (x, val_10)
+        unique_dim_2 = Expand (0, [0])
         ";
     }
 
     each_nan_is_unique {
         "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])" => "
-        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
-        <
-          double val_0 = {1e300},
-          double val_1 = {inf},
-          int64[1] val_2 = {6},
-          int64[6] val_3 = {0, 1, 2, 3, 4, 5},
-          int64 val_4 = {1},
-          int64 val_5 = {0},
-          int64[1] val_6 = {0}
-        >
-        {
-          val_7 = IsNaN (x)
-          val_8 = Cast <to: int = 11> (x)
-          val_9 = Min (val_8, val_0)
-          val_10 = Where (val_7, val_1, val_9)
-          val_11, val_12 = TopK <axis: int = 0, largest: int = 0> (val_10, val_2)
-          val_13 = GatherElements (x, val_12)
-          val_14 = Sub (val_3, val_4)
-          val_15 = Max (val_14, val_5)
-          val_16 = Gather <axis: int = 0> (val_13, val_15)
-          val_17 = Equal (val_13, val_16)
-          val_18 = Not (val_17)
-          val_19 = Equal (val_3, val_5)
-          val_20 = Or (val_18, val_19)
-          _unique2_0 = Compress <axis: int = 0> (val_13, val_20)
-          val_21 = Cast <to: int = 7> (val_20)
-          val_22 = CumSum (val_21, val_5)
-          val_23 = Sub (val_22, val_4)
-          val_24 = Expand (val_5, val_2)
-          _unique2_1 = ScatterElements (val_24, val_12, val_23)
-          _unique2_2 = Expand (val_5, val_6)
-        }
+        val_0 = IsNaN (x)
+        val_1 = Cast <to: int = 11> (x)
+        val_2 = Min (val_1, double {1e300})
+        val_3 = Where (val_0, double {inf}, val_2)
+        val_4, val_5 = TopK <axis: int = 0, largest: int = 0> (val_3, [6])
+        val_6 = GatherElements (x, val_5)
+        val_7 = Sub ([0, 1, 2, 3, 4, 5], 1)
+        val_8 = Max (val_7, 0)
+        val_9 = Gather <axis: int = 0> (val_6, val_8)
+        val_10 = Equal (val_6, val_9)
+        val_11 = Not (val_10)
+        val_12 = Equal ([0, 1, 2, 3, 4, 5], 0)
+        val_13 = Or (val_11, val_12)
+        _unique2_0 = Compress <axis: int = 0> (val_6, val_13)
+        val_14 = Cast <to: int = 7> (val_13)
+        val_15 = CumSum (val_14, 0)
+        val_16 = Sub (val_15, 1)
+        val_17 = Expand (0, [6])
+        _unique2_1 = ScatterElements (val_17, val_5, val_16)
+        _unique2_2 = Expand (0, [0])
         ";
         "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite => "
-        (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
-        <
-          int64 val_0 = {0},
-          int64[1] val_1 = {0}
-        >
-        {
-          _unique2_0, val_2, _unique2_1, val_3 = Unique (x)
-          _unique2_2 = Expand (val_0, val_1)
-        }
+        _unique2_0, val_0, _unique2_1, val_1 = Unique (x)
+        _unique2_2 = Expand (0, [0])
         ";
     }
 }

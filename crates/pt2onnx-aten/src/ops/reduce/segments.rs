@@ -109,33 +109,20 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
 checks! {
     means_of_segments_by_lengths {
         "aten.segment_reduce(x: f32[s0], 'mean', lengths = n: i64[2]) -> f32[2]" => r#"
-        (float[s0] x, int64[2] n) => (float[2] segment_reduce)
-        <
-          int64 val_0 = {0},
-          int64[0] val_1 = {},
-          int64 val_2 = {1},
-          int64[1] val_3 = {0},
-          int64[1] val_4 = {1},
-          float val_5 = {0.0},
-          int64[1] val_6 = {3},
-          int64[1] val_7 = {2}
-        >
-        {
-          val_8 = CumSum (n, val_0)
-          val_9 = Shape <start: int = 0, end: int = 1> (x)
-          val_10 = Reshape (val_9, val_1)
-          val_11 = Range (val_0, val_10, val_2)
-          val_12 = Unsqueeze (val_8, val_3)
-          val_13 = Unsqueeze (val_11, val_4)
-          val_14 = LessOrEqual (val_12, val_13)
-          val_15 = Cast <to: int = 7> (val_14)
-          val_16 = ReduceSum <keepdims: int = 0> (val_15, val_4)
-          val_17 = Expand (val_5, val_6)
-          val_18 = ScatterElements <reduction: string = "add"> (val_17, val_16, x)
-          val_19 = Slice (val_18, val_3, val_7, val_3)
-          val_20 = Cast <to: int = 1> (n)
-          segment_reduce = Div (val_19, val_20)
-        }
+        val_0 = CumSum (n, 0)
+        val_1 = Shape <start: int = 0, end: int = 1> (x)
+        val_2 = Reshape (val_1, [])
+        val_3 = Range (0, val_2, 1)
+        val_4 = Unsqueeze (val_0, [0])
+        val_5 = Unsqueeze (val_3, [1])
+        val_6 = LessOrEqual (val_4, val_5)
+        val_7 = Cast <to: int = 7> (val_6)
+        val_8 = ReduceSum <keepdims: int = 0> (val_7, [1])
+        val_9 = Expand (0.0, [3])
+        val_10 = ScatterElements <reduction: string = "add"> (val_9, val_8, x)
+        val_11 = Slice (val_10, [0], [2], [0])
+        val_12 = Cast <to: int = 1> (n)
+        segment_reduce = Div (val_11, val_12)
         "#;
     }
 }

@@ -149,135 +149,93 @@ fn meta_deviation_and_mean(cx: &Cx, args: meta::Reduced) -> Lowered<[Value; 2]> 
 checks! {
     the_correction_never_makes_the_divisor_negative {
         "aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]" => "
-        (float[s0,3] x) => (float[3] var)
-        <
-          int64[1] val_0 = {0},
-          int64[0] val_1 = {},
-          float val_2 = {2.0},
-          float val_3 = {0.0}
-        >
-        {
-          val_4 = ReduceSum <keepdims: int = 1> (x, val_0)
-          val_5 = Shape <start: int = 0, end: int = 1> (x)
-          val_6 = Reshape (val_5, val_1)
-          val_7 = Cast <to: int = 1> (val_6)
-          val_8 = Div (val_4, val_7)
-          val_9 = Cast <to: int = 1> (val_6)
-          val_10 = Sub (val_9, val_2)
-          val_11 = Max (val_10, val_3)
-          val_12 = Sub (x, val_8)
-          val_13 = ReduceSumSquare <keepdims: int = 0> (val_12, val_0)
-          var = Div (val_13, val_11)
-        }
+        val_0 = ReduceSum <keepdims: int = 1> (x, [0])
+        val_1 = Shape <start: int = 0, end: int = 1> (x)
+        val_2 = Reshape (val_1, [])
+        val_3 = Cast <to: int = 1> (val_2)
+        val_4 = Div (val_0, val_3)
+        val_5 = Cast <to: int = 1> (val_2)
+        val_6 = Sub (val_5, 2.0)
+        val_7 = Max (val_6, 0.0)
+        val_8 = Sub (x, val_4)
+        val_9 = ReduceSumSquare <keepdims: int = 0> (val_8, [0])
+        var = Div (val_9, val_7)
         ";
     }
 
     an_infinity_that_is_not_the_last_element_makes_the_mean_nan {
         "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])" => "
-        (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
-        <
-          int64[1] val_0 = {1},
-          float val_1 = {2.0},
-          int64[1] val_2 = {-1},
-          int64[1] val_3 = {9223372036854775807},
-          float val_4 = {NaN}
-        >
-        {
-          val_5 = ReduceMean <keepdims: int = 1> (x, val_0)
-          val_6 = Sub (x, val_5)
-          val_7 = ReduceSumSquare <keepdims: int = 0> (val_6, val_0)
-          var_mean_0 = Div (val_7, val_1)
-          val_8 = IsInf (x)
-          val_9 = Cast <to: int = 7> (val_8)
-          val_10 = Slice (val_9, val_2, val_3, val_0)
-          val_11 = ReduceSum <keepdims: int = 1> (val_9, val_0)
-          val_12 = Equal (val_11, val_10)
-          val_13 = Where (val_12, val_5, val_4)
-          var_mean_1 = Squeeze (val_13, val_0)
-        }
+        val_0 = ReduceMean <keepdims: int = 1> (x, [1])
+        val_1 = Sub (x, val_0)
+        val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
+        var_mean_0 = Div (val_2, 2.0)
+        val_3 = IsInf (x)
+        val_4 = Cast <to: int = 7> (val_3)
+        val_5 = Slice (val_4, [-1], [9223372036854775807], [1])
+        val_6 = ReduceSum <keepdims: int = 1> (val_4, [1])
+        val_7 = Equal (val_6, val_5)
+        val_8 = Where (val_7, val_0, NaN)
+        var_mean_1 = Squeeze (val_8, [1])
         ";
     }
 
     a_mean_that_is_assumed_finite {
         "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite => "
-        (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
-        <
-          int64[1] val_0 = {1},
-          float val_1 = {2.0}
-        >
-        {
-          val_2 = ReduceMean <keepdims: int = 1> (x, val_0)
-          val_3 = Sub (x, val_2)
-          val_4 = ReduceSumSquare <keepdims: int = 0> (val_3, val_0)
-          var_mean_0 = Div (val_4, val_1)
-          var_mean_1 = Squeeze (val_2, val_0)
-        }
+        val_0 = ReduceMean <keepdims: int = 1> (x, [1])
+        val_1 = Sub (x, val_0)
+        val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
+        var_mean_0 = Div (val_2, 2.0)
+        var_mean_1 = Squeeze (val_0, [1])
         ";
     }
 
     without_correction_it_is_a_mean {
         "aten.std(x: f32[4], False) -> f32[]" => "
-        (float[4] x) => (float std)
-        {
-          val_0 = ReduceMean <keepdims: int = 1> (x)
-          val_1 = Sub (x, val_0)
-          val_2 = Mul (val_1, val_1)
-          val_3 = ReduceMean <keepdims: int = 0> (val_2)
-          std = Sqrt (val_3)
-        }
+        val_0 = ReduceMean <keepdims: int = 1> (x)
+        val_1 = Sub (x, val_0)
+        val_2 = Mul (val_1, val_1)
+        val_3 = ReduceMean <keepdims: int = 0> (val_2)
+        std = Sqrt (val_3)
         ";
     }
 
     means_of_complex_numbers_of_dynamic_sizes {
-        "aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])" => r#"
-        (float["s0 + 1",2] x) => (float[1] std_mean_0, float[1,2] std_mean_1)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1},
-          int64[0] val_2 = {},
-          int64[1] val_3 = {-1},
-          int64[1] val_4 = {9223372036854775807},
-          int64[1] val_5 = {0},
-          float val_6 = {NaN},
-          int64[1] val_7 = {1}
-        >
-        {
-          val_8 = Gather <axis: int = 1> (x, val_0)
-          val_9 = Gather <axis: int = 1> (x, val_1)
-          val_10 = ReduceSum <keepdims: int = 1> (val_8)
-          val_11 = Shape <start: int = 0, end: int = 1> (x)
-          val_12 = Reshape (val_11, val_2)
-          val_13 = Cast <to: int = 1> (val_12)
-          val_14 = Div (val_10, val_13)
-          val_15 = ReduceSum <keepdims: int = 1> (val_9)
-          val_16 = Cast <to: int = 1> (val_12)
-          val_17 = Div (val_15, val_16)
-          val_18 = Cast <to: int = 1> (val_12)
-          val_19 = Sub (val_8, val_14)
-          val_20 = ReduceSumSquare <keepdims: int = 1> (val_19)
-          val_21 = Sub (val_9, val_17)
-          val_22 = ReduceSumSquare <keepdims: int = 1> (val_21)
-          val_23 = Add (val_20, val_22)
-          val_24 = Div (val_23, val_18)
-          val_25 = IsInf (val_9)
-          val_26 = Cast <to: int = 7> (val_25)
-          val_27 = Slice (val_26, val_3, val_4, val_5)
-          val_28 = ReduceSum <keepdims: int = 1> (val_27)
-          val_29 = ReduceSum <keepdims: int = 1> (val_26)
-          val_30 = Equal (val_29, val_28)
-          val_31 = Where (val_30, val_17, val_6)
-          val_32 = IsInf (val_8)
-          val_33 = Cast <to: int = 7> (val_32)
-          val_34 = Slice (val_33, val_3, val_4, val_5)
-          val_35 = ReduceSum <keepdims: int = 1> (val_34)
-          val_36 = ReduceSum <keepdims: int = 1> (val_33)
-          val_37 = Equal (val_36, val_35)
-          val_38 = Where (val_37, val_14, val_6)
-          val_39 = Unsqueeze (val_38, val_7)
-          val_40 = Unsqueeze (val_31, val_7)
-          std_mean_1 = Concat <axis: int = 1> (val_39, val_40)
-          std_mean_0 = Sqrt (val_24)
-        }
-        "#;
+        "aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])" => "
+        val_0 = Gather <axis: int = 1> (x, 0)
+        val_1 = Gather <axis: int = 1> (x, 1)
+        val_2 = ReduceSum <keepdims: int = 1> (val_0)
+        val_3 = Shape <start: int = 0, end: int = 1> (x)
+        val_4 = Reshape (val_3, [])
+        val_5 = Cast <to: int = 1> (val_4)
+        val_6 = Div (val_2, val_5)
+        val_7 = ReduceSum <keepdims: int = 1> (val_1)
+        val_8 = Cast <to: int = 1> (val_4)
+        val_9 = Div (val_7, val_8)
+        val_10 = Cast <to: int = 1> (val_4)
+        val_11 = Sub (val_0, val_6)
+        val_12 = ReduceSumSquare <keepdims: int = 1> (val_11)
+        val_13 = Sub (val_1, val_9)
+        val_14 = ReduceSumSquare <keepdims: int = 1> (val_13)
+        val_15 = Add (val_12, val_14)
+        val_16 = Div (val_15, val_10)
+        val_17 = IsInf (val_1)
+        val_18 = Cast <to: int = 7> (val_17)
+        val_19 = Slice (val_18, [-1], [9223372036854775807], [0])
+        val_20 = ReduceSum <keepdims: int = 1> (val_19)
+        val_21 = ReduceSum <keepdims: int = 1> (val_18)
+        val_22 = Equal (val_21, val_20)
+        val_23 = Where (val_22, val_9, NaN)
+        val_24 = IsInf (val_0)
+        val_25 = Cast <to: int = 7> (val_24)
+        val_26 = Slice (val_25, [-1], [9223372036854775807], [0])
+        val_27 = ReduceSum <keepdims: int = 1> (val_26)
+        val_28 = ReduceSum <keepdims: int = 1> (val_25)
+        val_29 = Equal (val_28, val_27)
+        val_30 = Where (val_29, val_6, NaN)
+        val_31 = Unsqueeze (val_30, [1])
+        val_32 = Unsqueeze (val_23, [1])
+        std_mean_1 = Concat <axis: int = 1> (val_31, val_32)
+        std_mean_0 = Sqrt (val_16)
+        ";
     }
 }

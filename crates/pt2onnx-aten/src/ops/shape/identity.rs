@@ -59,26 +59,15 @@ fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
 checks! {
     missing_elements_are_zero {
         "aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]" => "
-        (float[2,3] x) => (float[3,3] resize)
-        <
-          int64[1] val_0 = {6},
-          int64[2] val_1 = {0, 3},
-          int64[2] val_2 = {3, 3}
-        >
-        {
-          val_3 = Reshape (x, val_0)
-          val_4 = Pad (val_3, val_1)
-          resize = Reshape (val_4, val_2)
-        }
+        val_0 = Reshape (x, [6])
+        val_1 = Pad (val_0, [0, 3])
+        resize = Reshape (val_1, [3, 3])
         ";
     }
 
     strides_mean_nothing {
         "prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]" => "
-        (float[2,3] x) => (float[2,3] copy_strided)
-        {
-          copy_strided = Identity (x)
-        }
+        copy_strided = Identity (x)
         ";
     }
 }

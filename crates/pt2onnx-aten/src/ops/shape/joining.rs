@@ -167,27 +167,17 @@ fn meta_flattened_all(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 
 checks! {
     empty_vectors_are_left_out {
-        "aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]" => r#"
-        (float[s0,2] x, float[0] y, int64[3,2] z) => (float["s0 + 3",2] cat)
-        {
-          val_0 = Cast <to: int = 1> (z)
-          cat = Concat <axis: int = 0> (x, val_0)
-        }
-        "#;
+        "aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]" => "
+        val_0 = Cast <to: int = 1> (z)
+        cat = Concat <axis: int = 0> (x, val_0)
+        ";
     }
 
     scalars_are_rows {
         "aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]" => "
-        (float x, float[1] y) => (float[2,1] vstack)
-        <
-          int64[2] val_0 = {0, 1},
-          int64[1] val_1 = {0}
-        >
-        {
-          val_2 = Unsqueeze (x, val_0)
-          val_3 = Unsqueeze (y, val_1)
-          vstack = Concat <axis: int = 0> (val_2, val_3)
-        }
+        val_0 = Unsqueeze (x, [0, 1])
+        val_1 = Unsqueeze (y, [0])
+        vstack = Concat <axis: int = 0> (val_0, val_1)
         ";
     }
 }

@@ -242,84 +242,44 @@ fn meta_pad(cx: &Cx, args: MetaPad) -> Lowered {
 
 checks! {
     sequences_are_padded_to_the_longest {
-        "aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]" => r#"
-        (float[s0,2] a, float[3,2] b) => (float["Max(3, s0)",2,2] pad_sequence)
-        <
-          float val_0 = {1.5},
-          int64[1] val_1 = {0},
-          int64[1] val_2 = {3},
-          int64[2] val_3 = {0, 0},
-          int64[1] val_4 = {1}
-        >
-        {
-          val_5 = Shape <start: int = 0, end: int = 1> (a)
-          val_6 = Max (val_2, val_5)
-          val_7 = Sub (val_6, val_5)
-          val_8 = Concat <axis: int = 0> (val_1, val_7)
-          val_9 = Concat <axis: int = 0> (val_3, val_7, val_1)
-          val_10 = Pad (a, val_9, val_0)
-          val_11 = Unsqueeze (val_10, val_4)
-          val_12 = Sub (val_6, val_2)
-          val_13 = Concat <axis: int = 0> (val_1, val_12)
-          val_14 = Concat <axis: int = 0> (val_3, val_12, val_1)
-          val_15 = Pad (b, val_14, val_0)
-          val_16 = Unsqueeze (val_15, val_4)
-          pad_sequence = Concat <axis: int = 1> (val_11, val_16)
-        }
-        "#;
+        "aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]" => "
+        val_0 = Shape <start: int = 0, end: int = 1> (a)
+        val_1 = Max ([3], val_0)
+        val_2 = Sub (val_1, val_0)
+        val_3 = Concat <axis: int = 0> ([0], val_2)
+        val_4 = Concat <axis: int = 0> ([0, 0], val_2, [0])
+        val_5 = Pad (a, val_4, 1.5)
+        val_6 = Unsqueeze (val_5, [1])
+        val_7 = Sub (val_1, [3])
+        val_8 = Concat <axis: int = 0> ([0], val_7)
+        val_9 = Concat <axis: int = 0> ([0, 0], val_7, [0])
+        val_10 = Pad (b, val_9, 1.5)
+        val_11 = Unsqueeze (val_10, [1])
+        pad_sequence = Concat <axis: int = 1> (val_6, val_11)
+        ";
     }
 
     negative_pads_crop_after_mirroring {
-        "aten.pad(x: f32[2, 5], [2, -1], 'reflect') -> f32[2, 6]" => r#"
-        (float[2,5] x) => (float[2,6] pad)
-        <
-          int64[1] val_0 = {1},
-          int64[4] val_1 = {0, 2, 0, 0},
-          int64[1] val_2 = {0},
-          int64[1] val_3 = {-1}
-        >
-        {
-          val_4 = Pad <mode: string = "reflect"> (x, val_1)
-          pad = Slice (val_4, val_2, val_3, val_0)
-        }
+        "aten.pad(x: f32[2, s0], [2, -1], 'reflect') -> f32[2, s0 + 1]" => r#"
+        val_0 = Pad <mode: string = "reflect"> (x, [0, 2, 0, 0])
+        pad = Slice (val_0, [0], [-1], [1])
         "#;
     }
 
     what_may_be_empty_wraps_by_slices {
         "aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => "
-        (float[s0,3] x) => (float[s0,6] _pad_circular)
-        <
-          int64[1] val_0 = {2},
-          int64[1] val_1 = {3},
-          int64[1] val_2 = {1},
-          int64[1] val_3 = {0}
-        >
-        {
-          val_4 = Slice (x, val_0, val_1, val_2)
-          val_5 = Slice (x, val_3, val_0, val_2)
-          _pad_circular = Concat <axis: int = 1> (val_4, x, val_5)
-        }
+        val_0 = Slice (x, [2], [3], [1])
+        val_1 = Slice (x, [0], [2], [1])
+        _pad_circular = Concat <axis: int = 1> (val_0, x, val_1)
         ";
         "{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => r#"
-        (float[s0,3] x) => (float[s0,6] _pad_circular)
-        <
-          int64[4] val_0 = {0, 1, 0, 2}
-        >
-        {
-          _pad_circular = Pad <mode: string = "wrap"> (x, val_0)
-        }
+        _pad_circular = Pad <mode: string = "wrap"> (x, [0, 1, 0, 2])
         "#;
     }
 
     zero_needs_no_value {
-        "aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]" => r#"
-        (float[s0] x) => (float["s0 + 3"] constant_pad_nd)
-        <
-          int64[2] val_0 = {1, 2}
-        >
-        {
-          constant_pad_nd = Pad (x, val_0)
-        }
-        "#;
+        "aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]" => "
+        constant_pad_nd = Pad (x, [1, 2])
+        ";
     }
 }

@@ -308,38 +308,23 @@ fn meta_combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lower
 checks! {
     new_dimensions_broadcast {
         "aten.repeat(x: f32[1, s0], [2, 3, 1]) -> f32[2, 3, s0]" => "
-        (float[1,s0] x) => (float[2,3,s0] repeat)
-        <
-          int64[1] val_0 = {0},
-          int64[3] val_1 = {2, 3, 1}
-        >
-        {
-          val_2 = Unsqueeze (x, val_0)
-          repeat = Expand (val_2, val_1)
-        }
+        val_0 = Unsqueeze (x, [0])
+        repeat = Expand (val_0, [2, 3, 1])
         ";
     }
 
     a_number_of_copies_for_each {
-        "aten.repeat_interleave.self_Tensor(x: f32[3, 2], n: i64[3], 0) -> f32[u0, 2]" => r#"
-        (float[3,2] x, int64[3] n) => (float[u0,2] repeat_interleave)
-        <
-          int64 val_0 = {0},
-          int64[1] val_1 = {0},
-          int64 val_2 = {1},
-          int64[1] val_3 = {3}
-        >
-        {
-          val_4 = CumSum (n, val_0)
-          val_5 = ReduceSum <keepdims: int = 1> (n, val_1)
-          val_6 = Add (val_5, val_2)
-          val_7 = Expand (val_0, val_6)
-          val_8 = Expand (val_2, val_3)
-          val_9 = ScatterElements <reduction: string = "add"> (val_7, val_4, val_8)
-          val_10 = Slice (val_9, val_1, val_5, val_1)
-          val_11 = CumSum (val_10, val_0)
-          repeat_interleave = Gather <axis: int = 0> (x, val_11)
-        }
+        "aten.repeat_interleave.self_Tensor(x: f32[s0, 4], n: i64[s0], 0) -> f32[u0, 4]" => r#"
+        val_0 = CumSum (n, 0)
+        val_1 = ReduceSum <keepdims: int = 1> (n, [0])
+        val_2 = Add (val_1, 1)
+        val_3 = Expand (0, val_2)
+        val_4 = Shape <start: int = 0, end: int = 1> (x)
+        val_5 = Expand (1, val_4)
+        val_6 = ScatterElements <reduction: string = "add"> (val_3, val_0, val_5)
+        val_7 = Slice (val_6, [0], val_1, [0])
+        val_8 = CumSum (val_7, 0)
+        repeat_interleave = Gather <axis: int = 0> (x, val_8)
         "#;
     }
 }

@@ -268,32 +268,15 @@ fn meta_unfold(cx: &Cx, args: Window) -> Lowered {
 checks! {
     bounds_may_be_open {
         "aten.slice.Tensor(x: f32[s0, 8], 1, None, 9223372036854775807, 2) -> f32[s0, 4]" => "
-        (float[s0,8] x) => (float[s0,4] slice)
-        <
-          int64[1] val_0 = {0},
-          int64[1] val_1 = {9223372036854775807},
-          int64[1] val_2 = {2},
-          int64[1] val_3 = {1}
-        >
-        {
-          slice = Slice (x, val_0, val_1, val_3, val_2)
-        }
+        slice = Slice (x, [0], [9223372036854775807], [1], [2])
         ";
     }
 
     rolled_dynamic_dimension {
         "{s0: VR[4, 9]} aten.roll(x: f32[s0], [2], [0]) -> f32[s0]" => "
-        (float[s0] x) => (float[s0] roll)
-        <
-          int64[1] val_0 = {-2},
-          int64[1] val_1 = {9223372036854775807},
-          int64[1] val_2 = {0}
-        >
-        {
-          val_3 = Slice (x, val_0, val_1, val_2)
-          val_4 = Slice (x, val_2, val_0, val_2)
-          roll = Concat <axis: int = 0> (val_3, val_4)
-        }
+        val_0 = Slice (x, [-2], [9223372036854775807], [0])
+        val_1 = Slice (x, [0], [-2], [0])
+        roll = Concat <axis: int = 0> (val_0, val_1)
         ";
     }
 }

@@ -244,27 +244,14 @@ fn meta_unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
 checks! {
     pieces_of_the_recorded_sizes {
         "aten.split.Tensor(x: f32[7, s0], 3) -> [f32[3, s0], f32[3, s0], f32[1, s0]]" => "
-        (float[7,s0] x) => (float[3,s0] split_0, float[3,s0] split_1, float[1,s0] split_2)
-        <
-          int64[3] val_0 = {3, 3, 1}
-        >
-        {
-          split_0, split_1, split_2 = Split <axis: int = 0> (x, val_0)
-        }
+        split_0, split_1, split_2 = Split <axis: int = 0> (x, [3, 3, 1])
         ";
     }
 
     one_gather_for_each {
         "aten.unbind.int(x: f32[s0, 2], 1) -> [f32[s0], f32[s0]]" => "
-        (float[s0,2] x) => (float[s0] unbind_0, float[s0] unbind_1)
-        <
-          int64 val_0 = {0},
-          int64 val_1 = {1}
-        >
-        {
-          unbind_0 = Gather <axis: int = 1> (x, val_0)
-          unbind_1 = Gather <axis: int = 1> (x, val_1)
-        }
+        unbind_0 = Gather <axis: int = 1> (x, 0)
+        unbind_1 = Gather <axis: int = 1> (x, 1)
         ";
     }
 }

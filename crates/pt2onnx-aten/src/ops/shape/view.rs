@@ -281,30 +281,18 @@ fn meta_squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
 
 checks! {
     one_dimension_is_inferred {
-        "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => r#"
-        (float[s0,4] x) => (float["2*s0",2] view)
-        <
-          int64[2] val_0 = {-1, 2}
-        >
-        {
-          view = Reshape (x, val_0)
-        }
-        "#;
+        "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => "
+        view = Reshape (x, [-1, 2])
+        ";
     }
 
     a_size_that_may_be_1_may_be_left_out {
         "aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]" => "
-        (float[u0,3] x) => (float[u0,3] squeeze)
-        <
-          int64[2] val_0 = {1, -1}
-        >
-        {
-          val_1 = Shape <start: int = 0, end: int = 2> (x)
-          val_2 = Equal (val_1, val_0)
-          val_3 = Not (val_2)
-          val_4 = Compress (val_1, val_3)
-          squeeze = Reshape <allowzero: int = 1> (x, val_4)
-        }
+        val_0 = Shape <start: int = 0, end: int = 2> (x)
+        val_1 = Equal (val_0, [1, -1])
+        val_2 = Not (val_1)
+        val_3 = Compress (val_0, val_2)
+        squeeze = Reshape <allowzero: int = 1> (x, val_3)
         ";
     }
 }

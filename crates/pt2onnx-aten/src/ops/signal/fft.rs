@@ -356,77 +356,37 @@ fn meta_to_complex(cx: &Cx, args: ToComplex) -> Lowered {
 checks! {
     of_a_real_signal_the_first_half {
         "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite => r#"
-        (float[s0,8] x) => (float[s0,5,2] fft_rfft)
-        <
-          int64[1] val_0 = {2},
-          int64 val_1 = {1}
-        >
-        {
-          val_2 = Unsqueeze (x, val_0)
-          fft_rfft = DFT <onesided: int = 1> (val_2, "", val_1)
-        }
+        val_0 = Unsqueeze (x, [2])
+        fft_rfft = DFT <onesided: int = 1> (val_0, "", 1)
         "#;
         "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]" => "
-        (float[s0,8] x) => (float[s0,5,2] fft_rfft)
-        <
-          int64[1] val_0 = {2},
-          double[8,5,1,2] val_1 = {...},
-          int64[2] val_2 = {2, 4},
-          bool[8,5,1,2] val_3 = {...},
-          float val_4 = {0.0},
-          int64[2] val_5 = {1, 3}
-        >
-        {
-          val_6 = Unsqueeze (x, val_0)
-          val_7 = Cast <to: int = 1> (val_1)
-          val_8 = Unsqueeze (val_6, val_2)
-          val_9 = Mul (val_8, val_7)
-          val_10 = Where (val_3, val_9, val_4)
-          fft_rfft = ReduceSum <keepdims: int = 0> (val_10, val_5)
-        }
+        val_0 = Unsqueeze (x, [2])
+        val_1 = Cast <to: int = 1> (double[8,5,1,2] {...})
+        val_2 = Unsqueeze (val_0, [2, 4])
+        val_3 = Mul (val_2, val_1)
+        val_4 = Where (bool[8,5,1,2] {...}, val_3, 0.0)
+        fft_rfft = ReduceSum <keepdims: int = 0> (val_4, [1, 3])
         ";
     }
 
     other_lengths_than_powers_of_two_are_computed_in_float64 {
         "aten.fft_fft(x: c64[s0]) -> c64[s0]" => r#"
-        (float[s0,2] x) => (float[s0,2] fft_fft)
-        <
-          int64 val_0 = {0}
-        >
-        {
-          val_1 = Cast <to: int = 11> (x)
-          val_2 = DFT (val_1, "", val_0)
-          fft_fft = Cast <to: int = 1> (val_2)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = DFT (val_0, "", 0)
+        fft_fft = Cast <to: int = 1> (val_1)
         "#;
         "aten.fft_irfft(x: c64[301]) -> f32[600]" => "
-        (float[301,2] x) => (float[600] fft_irfft)
-        <
-          int64 val_0 = {600},
-          int64 val_1 = {0},
-          int64[1] val_2 = {1}
-        >
-        {
-          val_3 = Cast <to: int = 11> (x)
-          val_4 = DFT <inverse: int = 1, onesided: int = 1> (val_3, val_0, val_1)
-          val_5 = Squeeze (val_4, val_2)
-          fft_irfft = Cast <to: int = 1> (val_5)
-        }
+        val_0 = Cast <to: int = 11> (x)
+        val_1 = DFT <inverse: int = 1, onesided: int = 1> (val_0, 600, 0)
+        val_2 = Squeeze (val_1, [1])
+        fft_irfft = Cast <to: int = 1> (val_2)
         ";
     }
 
     the_inverse_divides_by_the_length_already {
         "aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]" => "
-        (float[8,2] x) => (float[16,2] fft_ifft)
-        <
-          int64 val_0 = {16},
-          int64 val_1 = {0},
-          float val_2 = {16.0}
-        >
-        {
-          val_3 = DFT <inverse: int = 1> (x, val_0, val_1)
-          fft_ifft = Mul (val_3, val_2)
-        }
+        val_0 = DFT <inverse: int = 1> (x, 16, 0)
+        fft_ifft = Mul (val_0, 16.0)
         ";
     }
 }
