@@ -104,7 +104,7 @@ impl std::fmt::Debug for AtenOp {
 /// op!(aten::flip, flip, parts),
 /// op!(aten::rms_norm, rms_norm, complex = complex_rms_norm),
 /// // Types of results that PyTorch did not record.
-/// op!(aten::dropout, dropout, meta = meta::same),
+/// op!(aten::abs, abs, meta = meta::real),
 /// op!("mylib::foo(Tensor x) -> Tensor", foo),
 /// ```
 ///
@@ -290,7 +290,7 @@ pub trait Parameters {
 /// It has one of these forms:
 /// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to five parameters is
 ///   [`FromArg`]: the schema's parameters in order, without those that mean nothing to ONNX
-///   (`device`, `pin_memory`, ...);
+///   (`device`, `pin_memory`, ...). Optional ones beyond the schema's are `None`;
 /// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of
 ///   [`arguments!`](crate::arguments!), bound by name;
 /// - `Fn(&Cx, &mut Args) -> Lowered<impl Into<Outputs>>`, which takes the arguments itself.

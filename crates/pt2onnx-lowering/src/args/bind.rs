@@ -6,6 +6,8 @@ use pt2onnx_fx::graph::{Argument, NamedArg};
 
 /// Parameters for where and how PyTorch computes. ONNX has nothing like them.
 const MEANINGLESS: &[&str] = &[
+    "assume_unique",
+    "check_errors",
     "copy",
     "cudnn_enable",
     "cudnn_enabled",
@@ -13,12 +15,18 @@ const MEANINGLESS: &[&str] = &[
     "generator",
     "implicit",
     "layout",
+    "level",
     "memory_format",
     "non_blocking",
+    "path",
     "pin_memory",
     "scale_grad_by_freq",
     "sparse",
     "sparse_grad",
+    "stable",
+    "unroll_dim",
+    "unsafe",
+    "use_fast_accum",
 ];
 
 /// Tensors that say where, not what: beside complex tensors, they have no imaginary parts.
@@ -105,12 +113,15 @@ impl<'a> Args<'a> {
 
     /// Takes the next argument as a `T`.
     pub(crate) fn next<T: FromArg>(&mut self, cx: &Cx) -> Lowered<T> {
-        let Some(bound) = self.bound.get(self.next) else {
-            let what = "the function takes more parameters than the schema has";
-            return Err(error(&format!("#{}", self.next), what).into());
-        };
+        let at = self.next;
         self.next += 1;
-        Ok(bound.convert(cx)?)
+        match self.bound.get(at) {
+            Some(bound) => Ok(bound.convert(cx)?),
+            None => T::absent().ok_or_else(|| {
+                let what = "the function takes more parameters than the schema has";
+                error(&format!("#{at}"), what).into()
+            }),
+        }
     }
 
     /// Takes the argument of the parameter `name` as a `T`.

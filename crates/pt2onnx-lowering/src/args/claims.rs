@@ -62,10 +62,13 @@ impl Claims {
     pub(crate) fn next<T: FromArg>(&mut self) -> Result<(), String> {
         let at = self.next;
         self.next += 1;
-        let missing =
-            || format!("{}: the function takes more parameters than the schema has", self.op);
-        let offered = self.offered.get_mut(at).ok_or_else(missing)?;
-        offered.claim::<T>(&self.op)
+        match self.offered.get_mut(at) {
+            Some(offered) => offered.claim::<T>(&self.op),
+            None if T::absent().is_some() => Ok(()),
+            None => {
+                Err(format!("{}: the function takes more parameters than the schema has", self.op))
+            }
+        }
     }
 
     /// Takes the parameter `name` for a `T`.

@@ -6,6 +6,18 @@ use crate::{Cx, LowerError, Lowered, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
+/// `of_bools(a, b)` of bools, `of_numbers(a, b)` of other types, after promotion.
+pub fn bools_or_numbers(
+    cx: &Cx,
+    a: impl Into<TensorOrScalar>,
+    b: impl Into<TensorOrScalar>,
+    of_bools: impl FnOnce(Value, Value) -> Value,
+    of_numbers: impl FnOnce(Value, Value) -> Value,
+) -> Value {
+    let (a, b) = cx.promote(a, b);
+    if cx.dtype(a) == DType::Bool { of_bools(a, b) } else { of_numbers(a, b) }
+}
+
 /// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts
 /// as positive.
 pub fn signbit_of(cx: &Cx, x: Value) -> Value {

@@ -35,6 +35,16 @@ pub fn double(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     cx.cast(computed, dtype)
 }
 
+/// The lowering `wide(f)`, for the row of an op.
+pub const fn in_wide(f: fn(&Cx, Value) -> Value) -> impl Fn(&Cx, Value) -> Lowered + Copy {
+    move |cx, x| Ok(wide(cx, x, |x| f(cx, x)))
+}
+
+/// The lowering `double(f)`, for the row of an op.
+pub const fn in_double(f: fn(&Cx, Value) -> Value) -> impl Fn(&Cx, Value) -> Lowered + Copy {
+    move |cx, x| Ok(double(cx, x, |x| f(cx, x)))
+}
+
 /// `f(a, b)` in the float type that both promote to, computed in float32 if that is narrower.
 pub fn wide2(
     cx: &Cx,

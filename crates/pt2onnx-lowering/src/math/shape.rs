@@ -13,6 +13,14 @@ pub fn to_recorded(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.reshape(x, &cx.out_shape()?))
 }
 
+/// `x` in the type and sizes that are recorded for output `i`, if any are.
+pub fn as_recorded(cx: &Cx, i: usize, x: Value) -> Value {
+    match cx.recorded(i) {
+        Some(meta) => cx.reshape(cx.cast(x, meta.dtype), &meta.sizes),
+        None => x,
+    }
+}
+
 /// `x` with its type set to the recorded sizes, where inference cannot see them. Returns an error
 /// if the first output is not a tensor.
 pub fn set_recorded(cx: &Cx, x: Value) -> Lowered {

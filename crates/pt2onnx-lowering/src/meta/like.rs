@@ -7,19 +7,13 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 arguments! {
-    /// A tensor, and the element type of the result if it is another one.
-    pub struct Like {
-        /// The tensor.
-        pub input: Value,
-        /// The element type.
-        pub dtype: Option<DType>,
-    }
-
-    /// Sizes and element type of a new tensor.
-    pub struct New {
+    /// A new tensor.
+    pub struct Made {
+        /// A tensor whose sizes and type it gets if no others are given.
+        pub input: Option<Value>,
         /// The sizes.
-        pub size: Vec<Expr>,
-        /// The element type; `torch.get_default_dtype()` if there is none.
+        pub size: Option<Vec<Expr>>,
+        /// The element type.
         pub dtype: Option<DType>,
     }
 }
@@ -27,11 +21,6 @@ arguments! {
 /// Type and sizes of `x`.
 pub fn same(cx: &Cx, x: Value) -> Lowered {
     Ok(sized(cx, x, &cx.shape(x)))
-}
-
-/// The sizes of the operand, and its type if no other is given.
-pub fn like(cx: &Cx, args: Like) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &cx.shape(args.input)))
 }
 
 /// The type of `x`, the sizes of `other`.
@@ -49,9 +38,11 @@ pub fn real(cx: &Cx, x: Value) -> Lowered {
     Ok(typed(cx, cx.dtype(x).to_real(), &cx.shape(x)))
 }
 
-/// A new tensor of the given sizes.
-pub fn new(cx: &Cx, args: New) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &args.size))
+/// A new tensor. Its type is `torch.get_default_dtype()` if nothing gives another one.
+pub fn made(cx: &Cx, args: Made) -> Lowered {
+    let dtype = args.dtype.or_else(|| Some(cx.dtype(args.input?)));
+    let sizes = args.size.or_else(|| Some(cx.shape(args.input?)));
+    Ok(typed(cx, dtype.unwrap_or_else(|| cx.default_float()), &sizes.unwrap_or_default()))
 }
 
 /// The type of `x`, and the given sizes.

@@ -1,7 +1,8 @@
 //! Sizes of parts, views and joins.
 
 use super::types::{sized, typed, unknown};
-use crate::{Args, Cx, Lowered};
+use crate::math::matrix::{batch_of, shape_with};
+use crate::{Cx, Lowered};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -46,11 +47,9 @@ pub fn diagonal_length(cx: &Cx, rows: &Expr, columns: &Expr, offset: i64) -> Exp
 }
 
 /// A Vandermonde matrix: the powers of `x` in a new last dimension, as many as there are elements
-/// if `N` is not given.
-pub fn vander(cx: &Cx, args: &mut Args) -> Lowered {
-    let x = args.get(cx, "x")?;
+/// if their count is not given.
+pub fn vander(cx: &Cx, x: Value, count: Option<Expr>) -> Lowered {
     let mut size = if cx.rank(x) == 0 { vec![Expr::ONE] } else { cx.shape(x) };
-    let count = args.get::<Option<Expr>>(cx, "N")?;
     size.extend(count.or_else(|| size.last().cloned()));
     let dtype = if cx.dtype(x).is_int() { DType::I64 } else { cx.dtype(x) };
     Ok(typed(cx, dtype, &size))
@@ -61,14 +60,11 @@ pub fn nth(list: &[i64], i: usize, default: i64) -> i64 {
     list.get(i).or(list.first()).copied().unwrap_or(default)
 }
 
-/// The number of windows along a dimension. A last window may reach past the end, but does not
-/// start there.
+/// The number of windows along a dimension. With `ceil`, a last window may reach past the end, but
+/// does not start there.
 pub fn windows(
     size: &Expr,
-    kernel: i64,
-    stride: i64,
-    padding: i64,
-    dilation: i64,
+    [kernel, stride, padding, dilation]: [i64; 4],
     ceil: bool,
 ) -> Lowered<Expr> {
     let reach = dilation * (kernel - 1) + 1;
@@ -96,8 +92,5 @@ pub fn spatial(cx: &Cx, x: Value, given: usize) -> Lowered<usize> {
 
 /// The sizes before those of the matrices, then `more`.
 pub fn batch(cx: &Cx, x: Value, more: &[&Expr]) -> Vec<Expr> {
-    let mut size = cx.shape(x);
-    size.truncate(size.len().saturating_sub(2));
-    size.extend(more.iter().copied().cloned());
-    size
+    shape_with(&batch_of(cx, x.into()), more)
 }

@@ -2,7 +2,7 @@
 
 use crate::math::control::fold;
 use crate::math::progression::{known_counted, known_spaced, spaced};
-use crate::math::shape::counted;
+use crate::math::shape::{counted, vector};
 use crate::meta::{self, fresh, typed};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
@@ -18,16 +18,16 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::arange, arange, parts, meta = meta_arange, start = 0, step = 1),
     op!(aten::arange_start, arange, parts, meta = meta_arange, step = 1),
     op!(aten::arange_start_step, arange, parts, meta = meta_arange),
-    op!(aten::empty_memory_format, filled, parts, meta = meta::new, value = 0),
-    op!(aten::empty_like, filled_like, parts, meta = meta::like, value = 0),
-    op!(aten::empty_permuted, empty_strided, parts, meta = meta::new),
-    op!(aten::empty_strided, empty_strided, parts, meta = meta::new),
+    op!(aten::empty_memory_format, filled, parts, meta = meta::made, value = 0),
+    op!(aten::empty_like, filled, parts, meta = meta::made, value = 0),
+    op!(aten::empty_permuted, filled, parts, meta = meta::made, value = 0),
+    op!(aten::empty_strided, filled, parts, meta = meta::made, value = 0),
     op!(aten::eye, eye, parts, meta = meta_eye),
     op!(aten::eye_m, eye, parts, meta = meta_eye),
     op!(aten::fill_Scalar, fill, parts, meta = meta::same),
     op!(aten::fill_Tensor, fill, parts, meta = meta::same),
     op!(aten::full, full, parts, meta = meta_full),
-    op!(aten::full_like, full_like, parts, meta = meta::like),
+    op!(aten::full_like, full, parts, meta = meta::made),
     op!(aten::hash_tensor, hash_tensor),
     op!(aten::linspace, linspace, parts, meta = meta_spaced),
     op!(aten::linspace_Scalar_Tensor, linspace, parts, meta = meta_spaced),
@@ -37,24 +37,24 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex, meta = meta_spaced),
     op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex, meta = meta_spaced),
     op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex, meta = meta_spaced),
-    op!(aten::new_empty, new_filled, parts, meta = meta_made_like, value = 0),
-    op!(aten::new_empty_strided, new_empty_strided, parts, meta = meta_made_like),
-    op!(aten::new_full, new_full, parts, meta = meta_made_like),
-    op!(aten::new_ones, new_filled, parts, meta = meta_made_like, value = 1),
-    op!(aten::new_zeros, new_filled, parts, meta = meta_made_like, value = 0),
-    op!(aten::ones, filled, parts, meta = meta::new, value = 1),
-    op!(aten::ones_like, filled_like, parts, meta = meta::like, value = 1),
+    op!(aten::new_empty, filled, parts, meta = meta::made, value = 0),
+    op!(aten::new_empty_strided, filled, parts, meta = meta::made, value = 0),
+    op!(aten::new_full, full, parts, meta = meta::made),
+    op!(aten::new_ones, filled, parts, meta = meta::made, value = 1),
+    op!(aten::new_zeros, filled, parts, meta = meta::made, value = 0),
+    op!(aten::ones, filled, parts, meta = meta::made, value = 1),
+    op!(aten::ones_like, filled, parts, meta = meta::made, value = 1),
     op!(aten::scalar_tensor, scalar_tensor, parts, meta = meta_scalar_tensor),
     op!(aten::tensor_bool, scalar_tensor, parts, meta = meta_tensor),
     op!(aten::tensor_complex, scalar_tensor, parts, meta = meta_tensor),
     op!(aten::tensor_float, scalar_tensor, parts, meta = meta_tensor),
     op!(aten::tensor_int, scalar_tensor, parts, meta = meta_tensor),
-    op!(aten::tril_indices, tril_indices, meta = meta_triangle::<true>),
-    op!(aten::triu_indices, triu_indices, meta = meta_triangle::<false>),
+    op!(aten::tril_indices, triangle, meta = meta_triangle, lower = true),
+    op!(aten::triu_indices, triangle, meta = meta_triangle, lower = false),
     op!(aten::vander, vander, complex = vander_complex, meta = meta::vander),
-    op!(aten::zero, zero, parts),
-    op!(aten::zeros, filled, parts, meta = meta::new, value = 0),
-    op!(aten::zeros_like, filled_like, parts, meta = meta::like, value = 0),
+    op!(aten::zero, filled, parts, meta = meta::same, value = 0),
+    op!(aten::zeros, filled, parts, meta = meta::made, value = 0),
+    op!(aten::zeros_like, filled, parts, meta = meta::made, value = 0),
 ];
 
 /// The sizes of `x` as a vector.
@@ -62,76 +62,41 @@ fn shape_as_tensor(cx: &Cx, x: Complex) -> Lowered {
     Ok(cx.sizes(&cx.shape(x.re)))
 }
 
-/// A tensor filled with `value`. Its type is the one that PyTorch recorded.
-fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
+arguments! {
+    /// A tensor filled with a number of the row. ONNX has no strides.
+    struct FilledArgs {
+        input: Ignored,
+        size: Ignored,
+        stride: Ignored,
+        physical_layout: Ignored,
+        dtype: Ignored,
+        value: i64,
+    }
+
+    /// A tensor filled with a number.
+    struct FullArgs { input: Ignored, size: Ignored, fill_value: TensorOrScalar, dtype: Ignored }
+}
+
+/// A tensor of the recorded type and sizes, filled with `value`; also where PyTorch leaves the
+/// elements undefined.
+fn filled(cx: &Cx, args: FilledArgs) -> Lowered {
     // Imaginary parts are zeros, whatever the number.
-    let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
-    let dtype = cx.out_dtype()?;
-    // PyTorch counts pairs of these.
-    let size = if dtype == DType::F4E2M1 { cx.out_shape()? } else { size };
-    Ok(cx.full(&size, value, dtype))
+    let value = if cx.mode() == Mode::Part(1) { 0 } else { args.value };
+    Ok(cx.full(&cx.out_shape()?, value, cx.out_dtype()?))
 }
 
-/// [`filled`] with the sizes of `x`.
-fn filled_like(cx: &Cx, x: Value, dtype: Ignored, value: i64) -> Lowered {
-    filled(cx, cx.shape(x), dtype, value)
+/// The same with a number that may be a 0-d tensor or symbolic.
+fn full(cx: &Cx, args: FullArgs) -> Lowered {
+    fill(cx, args.input, args.fill_value)
 }
 
-/// [`filled`] with the type of another tensor.
-fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) -> Lowered {
-    filled(cx, size, dtype, value)
-}
-
-/// Zeros: PyTorch leaves the elements undefined. ONNX has no strides.
-fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
-    filled(cx, size, dtype, 0)
-}
-
-/// [`empty_strided`] with the type of another tensor.
-fn new_empty_strided(
-    cx: &Cx,
-    _: Ignored,
-    size: Vec<Expr>,
-    strides: Ignored,
-    dtype: Ignored,
-) -> Lowered {
-    empty_strided(cx, size, strides, dtype)
-}
-
-/// Zeros with the sizes of `x`.
-fn zero(cx: &Cx, x: Value) -> Lowered {
-    Ok(cx.full(&cx.shape(x), 0, cx.out_dtype()?))
-}
-
-/// A tensor filled with a number, which may be a 0-d tensor or symbolic.
-fn full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, _: Ignored) -> Lowered {
-    Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &size))
-}
-
-/// [`full`] with the sizes of `x`.
-fn full_like(cx: &Cx, x: Value, value: TensorOrScalar, dtype: Ignored) -> Lowered {
-    full(cx, cx.shape(x), value, dtype)
-}
-
-/// [`full`] with the type of another tensor.
-fn new_full(
-    cx: &Cx,
-    _: Ignored,
-    size: Vec<Expr>,
-    value: TensorOrScalar,
-    dtype: Ignored,
-) -> Lowered {
-    full(cx, size, value, dtype)
-}
-
-/// [`full`] with the sizes of `x`.
-fn fill(cx: &Cx, x: Value, value: TensorOrScalar) -> Lowered {
-    full(cx, cx.shape(x), value, Ignored::default())
+fn fill(cx: &Cx, _: Ignored, value: TensorOrScalar) -> Lowered {
+    Ok(cx.expand(cx.as_tensor(&value, cx.out_dtype()?), &cx.out_shape()?))
 }
 
 /// A number as a 0-d tensor.
 fn scalar_tensor(cx: &Cx, value: TensorOrScalar, dtype: Ignored) -> Lowered {
-    full(cx, vec![], value, dtype)
+    fill(cx, dtype, value)
 }
 
 arguments! {
@@ -140,11 +105,14 @@ arguments! {
         start: TensorOrScalar,
         end: TensorOrScalar,
         step: TensorOrScalar,
-        dtype: Ignored,
+        dtype: Option<DType>,
     }
 
     /// Arguments of the identity matrix: rows and columns.
-    struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
+    struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Option<DType> }
+
+    /// Arguments of the indices of a triangle, the lower or the upper one.
+    struct Triangle { row: i64, col: i64, offset: i64, dtype: Option<DType>, lower: bool }
 }
 
 /// `start + step * i` for each `i` below the length. ONNX's `Range` adds floats up, so ranges of
@@ -230,12 +198,14 @@ fn both(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar) -> Option<(f64, f64)> {
     }
 }
 
+/// The type in which a range is computed.
+fn wide_type(dtype: DType) -> DType {
+    if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 }
+}
+
 /// An end of a range: rounded to the type of the result, then in the type that is computed in.
 fn ends(cx: &Cx, end: &TensorOrScalar, dtype: DType) -> Value {
-    cx.cast(
-        cx.as_tensor(end, dtype),
-        if dtype == DType::F64 || !dtype.is_float() { DType::F64 } else { DType::F32 },
-    )
+    cx.cast(cx.as_tensor(end, dtype), wide_type(dtype))
 }
 
 /// `base^p` for each `p` of [`linspace`].
@@ -248,24 +218,16 @@ fn logspace(
     _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
+    let wide = wide_type(dtype);
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
     let powers = spaced(cx, low, high, &steps, wide);
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
 }
 
-/// Rows and columns of the elements on and below a diagonal.
-fn tril_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
-    triangle(cx, rows, columns, |i, j| j - i <= offset)
-}
-
-/// Rows and columns of the elements on and above a diagonal.
-fn triu_indices(cx: &Cx, rows: i64, columns: i64, offset: i64, _: Ignored) -> Lowered {
-    triangle(cx, rows, columns, |i, j| j - i >= offset)
-}
-
-/// Rows and columns of the chosen elements of a matrix.
-fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool) -> Lowered {
+/// Rows and columns of the elements up to a diagonal, or from it on.
+fn triangle(cx: &Cx, args: Triangle) -> Lowered {
+    let Triangle { row: rows, col: columns, offset, lower, .. } = args;
+    let chosen = |i, j| if lower { j - i <= offset } else { j - i >= offset };
     if rows.checked_mul(columns).is_none_or(|n| n > 1 << 24) {
         return Err(LowerError::unsupported(
             "triangles of more than 16 million elements are not supported",
@@ -286,21 +248,13 @@ fn triangle(cx: &Cx, rows: i64, columns: i64, chosen: impl Fn(i64, i64) -> bool)
 fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     // A 0-d tensor counts as a vector.
-    let x = if cx.rank(x) == 0 { cx.unsqueeze(x, &[0]) } else { x };
-    let x = cx.cast(x, dtype);
-    let last = cx.rank(x);
+    let x = cx.cast(vector(cx, x), dtype);
     let n = n.unwrap_or_else(|| cx.dim(x, -1));
-    let (base, powers) = if dtype.is_float() {
-        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), dtype))
-    } else {
-        (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), DType::I64))
-    };
-    let powers = if increasing {
-        powers
-    } else {
-        cx.sub(cx.cast(cx.size(&(&n - 1)), cx.dtype(powers)), powers)
-    };
-    Ok(cx.pow(base, powers))
+    let base = cx.unsqueeze(x, &[cx.rank(x)]);
+    let of_powers = if dtype.is_float() { dtype } else { DType::I64 };
+    let powers = cx.cast(cx.iota(&n), of_powers);
+    let reversed = || cx.sub(cx.cast(cx.size(&(&n - 1)), of_powers), powers);
+    Ok(cx.pow(base, if increasing { powers } else { reversed() }))
 }
 
 /// The exclusive or of the bits of all elements, taken as int64; floats as float64.
@@ -344,13 +298,10 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     let dims = cx.shape(x.re);
     let last = dims.len().max(1);
     let vector = if dims.is_empty() { vec![Expr::int(1)] } else { dims };
-    let n = match n.unwrap_or_else(|| vector[last - 1].clone()).as_int() {
-        Some(n @ 0..=64) => n,
-        _ => {
-            return Err(LowerError::unsupported(
-                "complex Vandermonde matrices are supported for up to 64 columns, known at export",
-            ));
-        }
+    let Some(n @ 0..=64) = n.unwrap_or_else(|| vector[last - 1].clone()).as_int() else {
+        return Err(LowerError::unsupported(
+            "complex Vandermonde matrices are supported for up to 64 columns, known at export",
+        ));
     };
     let dtype = cx.out_dtype()?;
     let x = x.cast(cx, dtype).complex(cx).expand(cx, &vector);
@@ -363,13 +314,11 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
     if !increasing {
         columns.reverse();
     }
-    let stack = |parts: Vec<Value>| {
-        let all: Vec<Value> = parts.iter().map(|&v| cx.unsqueeze(v, &[last])).collect();
+    let stack = |part: &dyn Fn(&Complex) -> Value| {
+        let all: Vec<Value> = columns.iter().map(|c| cx.unsqueeze(part(c), &[last])).collect();
         cx.concat(&all, last)
     };
-    let re = stack(columns.iter().map(|c| c.re).collect());
-    let im = stack(columns.iter().map(|c| c.imag(cx)).collect());
-    Ok(cx.pairs(Complex::new(re, im)))
+    Ok(cx.pairs(Complex::new(stack(&|c| c.re), stack(&|c| c.imag(cx)))))
 }
 
 /// `0, 1, ..` along `dim` of `like`, int64.
@@ -379,18 +328,10 @@ fn dim_arange(cx: &Cx, like: Value, dim: i64) -> Lowered {
 }
 
 arguments! {
-    struct MadeLike { input: Value, size: Vec<Expr>, dtype: Option<DType> }
     struct Full { size: Vec<Expr>, fill_value: TensorOrScalar, dtype: Option<DType> }
     struct Spaced { start: TensorOrScalar, end: TensorOrScalar, steps: Expr, dtype: Option<DType> }
-    struct MetaRange { start: Option<TensorOrScalar>, end: TensorOrScalar, step: Option<TensorOrScalar>, dtype: Option<DType> }
-    struct Triangle { row: i64, col: i64, offset: i64, dtype: Option<DType> }
-    struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
     struct One { s: TensorOrScalar, dtype: Option<DType> }
     struct Data { t: TensorOrScalar, dtype: Option<DType> }
-}
-
-fn meta_made_like(cx: &Cx, args: MadeLike) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &args.size))
 }
 
 /// Without a type, that of the number.
@@ -415,10 +356,8 @@ fn meta_spaced(cx: &Cx, args: Spaced) -> Lowered {
 
 /// int64 if all numbers are integers. `ceil((end - start) / step)` elements, which depends on data
 /// where floats do.
-fn meta_arange(cx: &Cx, args: MetaRange) -> Lowered {
-    let start = args.start.unwrap_or(Scalar::Int(0).into());
-    let step = args.step.unwrap_or(Scalar::Int(1).into());
-    let operands = [start, args.end, step];
+fn meta_arange(cx: &Cx, args: ArangeArgs) -> Lowered {
+    let operands = [args.start, args.end, args.step];
     let integer = |n: &TensorOrScalar| match n {
         TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
         TensorOrScalar::Scalar(Scalar::Bool(b)) => Some(Expr::int((*b).into())),
@@ -446,14 +385,14 @@ fn meta_arange(cx: &Cx, args: MetaRange) -> Lowered {
 }
 
 /// Row and column of each element of the lower or upper triangle.
-fn meta_triangle<const LOWER: bool>(cx: &Cx, args: Triangle) -> Lowered {
-    let below = |row: i64| (row + args.offset + i64::from(LOWER)).clamp(0, args.col);
-    let in_row = |row: i64| if LOWER { below(row) } else { args.col - below(row) };
+fn meta_triangle(cx: &Cx, args: Triangle) -> Lowered {
+    let below = |row: i64| (row + args.offset + i64::from(args.lower)).clamp(0, args.col);
+    let in_row = |row: i64| if args.lower { below(row) } else { args.col - below(row) };
     let count: i64 = (0..args.row).map(in_row).sum();
     Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[Expr::int(2), Expr::int(count)]))
 }
 
-fn meta_eye(cx: &Cx, args: Eye) -> Lowered {
+fn meta_eye(cx: &Cx, args: EyeArgs) -> Lowered {
     let m = args.m.unwrap_or_else(|| args.n.clone());
     Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n, m]))
 }

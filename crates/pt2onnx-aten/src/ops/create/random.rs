@@ -23,24 +23,24 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::normal_Tensor_Tensor, normal_of, meta = meta_normal),
     op!(aten::normal_Tensor_float, normal_of, meta = meta_normal),
     op!(aten::normal_float_Tensor, normal_of, meta = meta_normal),
-    op!(aten::normal_float_float, normal_of_size, meta = meta::new),
+    op!(aten::normal_float_float, normal_of_size, meta = meta::made),
     op!(aten::normal_functional, normal_functional, parts),
-    op!(aten::rand, rand, parts, meta = meta::new),
-    op!(aten::rand_generator, rand, parts, meta = meta::new),
-    op!(aten::rand_like, rand_like, parts, meta = meta::like),
-    op!(aten::rand_like_generator, rand_like, parts, meta = meta::like),
+    op!(aten::rand, rand, parts, meta = meta::made),
+    op!(aten::rand_generator, rand, parts, meta = meta::made),
+    op!(aten::rand_like, rand_like, parts, meta = meta::made),
+    op!(aten::rand_like_generator, rand_like, parts, meta = meta::made),
     op!(aten::randint, randint, meta = meta_made_integers, low = 0),
     op!(aten::randint_generator, randint, meta = meta_made_integers, low = 0),
     op!(aten::randint_low, randint, meta = meta_made_integers),
     op!(aten::randint_low_generator, randint, meta = meta_made_integers),
-    op!(aten::randint_like, randint, meta = meta::like, low = 0),
-    op!(aten::randint_like_generator, randint, meta = meta::like, low = 0),
-    op!(aten::randint_like_low_dtype, randint, meta = meta::like),
-    op!(aten::randint_like_low_generator_dtype, randint, meta = meta::like),
-    op!(aten::randn, randn, parts, meta = meta::new),
-    op!(aten::randn_generator, randn, parts, meta = meta::new),
-    op!(aten::randn_like, randn_like, parts, meta = meta::like),
-    op!(aten::randn_like_generator, randn_like, parts, meta = meta::like),
+    op!(aten::randint_like, randint, meta = meta::made, low = 0),
+    op!(aten::randint_like_generator, randint, meta = meta::made, low = 0),
+    op!(aten::randint_like_low_dtype, randint, meta = meta::made),
+    op!(aten::randint_like_low_generator_dtype, randint, meta = meta::made),
+    op!(aten::randn, randn, parts, meta = meta::made),
+    op!(aten::randn_generator, randn, parts, meta = meta::made),
+    op!(aten::randn_like, randn_like, parts, meta = meta::made),
+    op!(aten::randn_like_generator, randn_like, parts, meta = meta::made),
     op!(aten::random, random, meta = meta::same),
     op!(aten::random_to, random_to, meta = meta::same),
     op!(aten::randperm, randperm, meta = meta_permutation),
@@ -324,8 +324,8 @@ arguments! {
 }
 
 /// int64 if no type is given.
-fn meta_made_integers(cx: &Cx, args: meta::New) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &args.size))
+fn meta_made_integers(cx: &Cx, args: meta::Made) -> Lowered {
+    meta::made(cx, meta::Made { dtype: args.dtype.or(Some(DType::I64)), ..args })
 }
 
 /// The sizes of both operands together, the type of the first tensor.

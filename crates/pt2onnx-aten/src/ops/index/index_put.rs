@@ -3,31 +3,19 @@
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
 use crate::meta;
-use crate::{AtenOp, Cx, Lowered, args::Ignored, checks, op};
+use crate::{AtenOp, Cx, Lowered, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_index_put_impl, index_put_impl, parts, meta = meta::same),
+    op!(aten::_index_put_impl, index_put, parts, meta = meta::same),
     op!(aten::_unsafe_index_put, index_put, parts, meta = meta::same),
     op!(aten::_unsafe_index_put_hacked_twin, index_put, parts, meta = meta::same),
     op!(aten::_unsafe_masked_index_put_accumulate, masked_index_put, parts, meta = meta::same),
     op!(aten::index_put, index_put, parts, meta = meta::same),
     op!(aten::index_put_hacked_twin, index_put, parts, meta = meta::same),
 ];
-
-/// [`index_put`]. `unsafe` lets PyTorch skip checks of the indices.
-fn index_put_impl(
-    cx: &Cx,
-    x: Value,
-    indices: Vec<Option<Value>>,
-    values: Value,
-    accumulate: bool,
-    _unsafe: Ignored,
-) -> Lowered {
-    index_put(cx, x, indices, values, accumulate)
-}
 
 /// `x[indices] = values`, or with `accumulate` `+=`; both are broadcast.
 fn index_put(

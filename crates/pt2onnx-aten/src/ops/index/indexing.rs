@@ -2,7 +2,7 @@
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
-use crate::meta::{broadcast, fresh, sized, typed, unknown, with_size};
+use crate::meta::{self, broadcast, fresh, sized, typed, unknown, with_size};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -17,7 +17,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_Tensor_hacked_twin, index, parts, meta = meta_index),
     op!(aten::index_select, index_select, parts, meta = meta_index_select),
     op!(aten::one_hot, one_hot, meta = meta_one_hot),
-    op!(aten::take, take, parts, meta = meta_as_index),
+    op!(aten::take, take, parts, meta = meta::like_other),
     op!(aten::take_along_dim, take_along_dim, parts, meta = meta_take_along_dim),
 ];
 
@@ -188,12 +188,8 @@ arguments! {
     struct Index { input: Value, indices: Vec<Option<Value>> }
 }
 
-fn meta_as_index(cx: &Cx, x: Value, index: Value) -> Lowered {
-    Ok(sized(cx, x, &cx.shape(index)))
-}
-
 fn meta_gather(cx: &Cx, x: Value, _dim: i64, index: Value) -> Lowered {
-    meta_as_index(cx, x, index)
+    meta::like_other(cx, x, index)
 }
 
 fn meta_index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {

@@ -3,24 +3,19 @@
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
 use crate::meta::{self, fresh, sized, typed};
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::argwhere, nonzero, complex = nonzero_complex, meta = meta_nonzero),
+    op!(aten::argwhere, nonzero, meta = meta_nonzero),
     op!(aten::masked_scatter, masked_scatter, parts, meta = meta::masked),
     op!(aten::masked_select, masked_select, parts, meta = meta_masked_select),
-    op!(aten::nonzero, nonzero, complex = nonzero_complex, meta = meta_nonzero),
-    op!(aten::nonzero_numpy, columns, complex = columns_complex, meta = meta_nonzero_numpy),
-    op!(
-        aten::nonzero_static,
-        nonzero_static,
-        complex = nonzero_static_complex,
-        meta = meta_nonzero_static
-    ),
-    op!(aten::r#where, columns, complex = columns_complex, meta = meta_nonzero_numpy),
+    op!(aten::nonzero, nonzero, meta = meta_nonzero),
+    op!(aten::nonzero_numpy, columns, meta = meta_nonzero_numpy),
+    op!(aten::nonzero_static, nonzero_static, meta = meta_nonzero_static),
+    op!(aten::r#where, columns, meta = meta_nonzero_numpy),
 ];
 
 /// The elements of `x` where `mask` is true, as a vector, both broadcast together: `Compress`.
@@ -43,56 +38,41 @@ fn masked_scatter(cx: &Cx, x: Value, mask: Value, source: Value) -> Lowered {
     set_recorded(cx, cx.scatter_nd(x, cx.transpose(places, &[1, 0]), used, Default::default()))
 }
 
-/// The coordinates of each element that is not 0, a row for each.
-fn nonzero(cx: &Cx, x: Value) -> Lowered {
-    let rows = cx.transpose(non_zero(cx, x), &[1, 0]);
-    set_recorded(cx, no_columns_of_scalar(cx, x, rows))
-}
-
-/// `rows` of coordinates without their column if `x` is 0-d: it has no coordinates.
-fn no_columns_of_scalar(cx: &Cx, x: Value, rows: Value) -> Value {
-    match cx.rank(x) {
+/// The coordinates of each element that is not 0, a row for each. A 0-d tensor has no coordinates.
+fn rows(cx: &Cx, x: Complex) -> Value {
+    let rows = cx.transpose(non_zero(cx, mask_of(cx, x)), &[1, 0]);
+    match cx.rank(x.re) {
         0 => cx.slice(rows, 1, &Expr::int(0), &Expr::int(0), 1),
         _ => rows,
     }
 }
 
+/// `x`, or whether a part is not 0.
+fn mask_of(cx: &Cx, x: Complex) -> Value {
+    if x.im.is_some() { x.truth(cx) } else { x.re }
+}
+
+fn nonzero(cx: &Cx, x: Complex) -> Lowered {
+    set_recorded(cx, rows(cx, x))
+}
+
 /// [`nonzero`] cropped to `size` rows, or filled up to them.
-fn nonzero_static(cx: &Cx, x: Value, size: Expr, fill: i64) -> Lowered {
-    let rows = no_columns_of_scalar(cx, x, cx.transpose(non_zero(cx, x), &[1, 0]));
+fn nonzero_static(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered {
+    let rows = rows(cx, x);
     let missing = cx.full(&[size.clone(), cx.dim(rows, 1)], fill, DType::I64);
     let enough = cx.concat(&[rows, missing], 0);
     set_recorded(cx, cx.slice_op(enough, cx.ints(&[0]), cx.sizes(&[size]), cx.ints(&[0]), None))
 }
 
 /// The coordinates of the elements that are not 0, a vector for each dimension.
-fn columns(cx: &Cx, x: Value) -> Lowered<Outputs> {
-    let columns = coordinates(cx, x).into_iter().enumerate();
+fn columns(cx: &Cx, x: Complex) -> Lowered<Outputs> {
+    let columns = coordinates(cx, mask_of(cx, x)).into_iter().enumerate();
     let checked = |(i, column)| {
         let meta = cx.recorded(i)?;
         cx.set_type(column, pt2onnx_ir::Type::tensor(DType::I64, meta.sizes.clone()));
         Some(column)
     };
     Ok(Outputs(columns.map(checked).collect()))
-}
-
-/// [`nonzero`] of complex numbers.
-fn nonzero_complex(cx: &Cx, x: Complex) -> Lowered {
-    nonzero(cx, x.truth(cx))
-}
-
-/// [`nonzero_static`] of complex numbers.
-fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered {
-    nonzero_static(cx, x.truth(cx), size, fill)
-}
-
-/// [`columns`] of complex numbers.
-fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
-    columns(cx, x.truth(cx))
-}
-
-arguments! {
-    struct Static { input: Value, size: Expr }
 }
 
 fn meta_masked_select(cx: &Cx, x: Value) -> Lowered {
@@ -110,8 +90,8 @@ fn meta_nonzero_numpy(cx: &Cx, x: Value) -> Lowered<Vec<Value>> {
         .collect())
 }
 
-fn meta_nonzero_static(cx: &Cx, args: Static) -> Lowered {
-    Ok(typed(cx, DType::I64, &[args.size, Expr::int(cx.rank(args.input) as i64)]))
+fn meta_nonzero_static(cx: &Cx, x: Value, size: Expr) -> Lowered {
+    Ok(typed(cx, DType::I64, &[size, Expr::int(cx.rank(x) as i64)]))
 }
 
 checks! {

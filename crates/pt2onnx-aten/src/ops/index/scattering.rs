@@ -20,7 +20,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_fill_int_Tensor, index_fill, parts),
     op!(aten::index_reduce, index_reduce),
     op!(aten::put, put, parts, meta = meta::same),
-    op!(aten::scatter_reduce, scatter_with, complex = scatter_with_complex),
+    op!(aten::scatter_reduce, scatter_with),
     op!(aten::scatter_src, scatter, parts),
     op!(aten::scatter_value, scatter_value, parts),
     op!(aten::scatter_value_reduce, scatter_value_with, complex = scatter_value_with_complex),
@@ -217,20 +217,8 @@ fn scatter_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowe
     scatter_onto(cx, x, dim, index, source, How::ADD)
 }
 
-/// Like [`scatter`], with `+=` or `*=`.
+/// Like [`scatter`], with `+=` or `*=`. Complex numbers can be added.
 fn scatter_with(
-    cx: &Cx,
-    x: Value,
-    dim: i64,
-    index: Value,
-    source: Value,
-    reduce: String,
-) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, How::including_self(&reduce)?)
-}
-
-/// [`scatter_with`] of complex numbers, which can be added.
-fn scatter_with_complex(
     cx: &Cx,
     x: Complex,
     dim: i64,
@@ -239,13 +227,16 @@ fn scatter_with_complex(
     reduce: String,
 ) -> Lowered {
     let how = How::including_self(&reduce)?;
+    let part = |x, source| scatter_onto(cx, x, dim, index, source, how);
+    if x.im.or(source.im).is_none() {
+        return part(x.re, source.re);
+    }
     if how.reduction != Reduction::Add {
         return Err(LowerError::unsupported(
             "the only reduction of complex numbers that scatter supports is `add`",
         ));
     }
     let (x, source) = (x.complex(cx), source.complex(cx));
-    let part = |x, source| scatter_onto(cx, x, dim, index, source, how);
     let [re, im] = [part(x.re, source.re)?, part(x.imag(cx), source.imag(cx))?];
     Ok(cx.pairs(Complex::new(re, im)))
 }
@@ -281,7 +272,7 @@ fn scatter_value_with_complex(
     reduce: String,
 ) -> Lowered {
     let updates = value.cast(cx, cx.dtype(x.re)).expand(cx, &cx.shape(index));
-    scatter_with_complex(cx, x, dim, index, updates, reduce)
+    scatter_with(cx, x, dim, index, updates, reduce)
 }
 
 arguments! {

@@ -1,6 +1,6 @@
 //! Translates products of three tensors.
 
-use crate::meta::sized;
+use crate::meta::{sized, with_size};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 
@@ -33,7 +33,6 @@ arguments! {
         expand2: Vec<i64>,
         expand3: Vec<i64>,
         sumdim: Vec<i64>,
-        unroll_dim: Ignored,
     }
 }
 
@@ -52,15 +51,9 @@ fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
     })
 }
 
-arguments! {
-    struct Bilinear { input1: Value, weight: Value }
-}
-
-fn meta_bilinear(cx: &Cx, args: Bilinear) -> Lowered {
-    let mut size = cx.shape(args.input1);
-    size.pop();
-    size.push(cx.dim(args.weight, 0));
-    Ok(sized(cx, args.input1, &size))
+fn meta_bilinear(cx: &Cx, a: Value, _: Ignored, weight: Value) -> Lowered {
+    let last = cx.rank(a).saturating_sub(1);
+    Ok(sized(cx, a, &with_size(cx, a, last, cx.dim(weight, 0))))
 }
 
 checks! {

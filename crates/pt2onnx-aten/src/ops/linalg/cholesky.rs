@@ -4,7 +4,7 @@ use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
 use crate::meta::{self, sized, typed};
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
@@ -24,12 +24,7 @@ fn linalg_cholesky(cx: &Cx, a: Complex, upper: bool) -> Lowered {
 
 /// The factor as LAPACK leaves it when a pivot is not positive, and the step of that pivot, counted
 /// from 1, or 0; int32.
-fn linalg_cholesky_ex(
-    cx: &Cx,
-    a: Complex,
-    upper: bool,
-    _check_errors: Ignored,
-) -> Lowered<[Value; 2]> {
+fn linalg_cholesky_ex(cx: &Cx, a: Complex, upper: bool) -> Lowered<[Value; 2]> {
     let (l, bad) = factor_of(cx, a, upper, true);
     Ok([l.value(cx), first_of(cx, bad)])
 }

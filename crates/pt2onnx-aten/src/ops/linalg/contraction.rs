@@ -1,7 +1,7 @@
 //! Translates contractions by labels: `Einsum`.
 
 use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
-use crate::meta::{self, broadcast, typed, unknown};
+use crate::meta::{self, typed, unknown};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -122,7 +122,7 @@ impl Equation {
     }
 }
 
-fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
+fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
     // PyTorch sums a single operand of integers in int64.
@@ -140,14 +140,24 @@ fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -
         };
         product.unwrap_or_else(|| cx.einsum(operands, &Equation::text(terms, output)))
     };
+    sum_of_products(cx, operands, || sizes_of(cx, output, operands, terms), product)
+}
+
+/// The sizes of labels: of each, those that the operands have for it, broadcast.
+fn sizes_of(
+    cx: &Cx,
+    labels: &[char],
+    operands: &[Value],
+    terms: &[impl AsRef<[char]>],
+) -> Vec<Expr> {
     let size = |label: &char| {
         let sizes = operands.iter().zip(terms).flat_map(|(&x, term)| {
-            let named = term.iter().zip(cx.shape(x)).filter(|(other, _)| *other == label);
+            let named = term.as_ref().iter().zip(cx.shape(x)).filter(|(other, _)| *other == label);
             named.map(|(_, size)| size).collect::<Vec<_>>()
         });
         sizes.fold(Vec::new(), |all, size| cx.broadcast_shapes(&all, &[size]))
     };
-    sum_of_products(cx, operands, || output.iter().flat_map(size).collect(), product)
+    labels.iter().flat_map(size).collect()
 }
 
 /// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's
@@ -229,64 +239,37 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     Ok(equation.emit(cx, &[a, b])?.value(cx))
 }
 
-/// The letters of the result: those given, else those that occur once, in alphabetical order.
-fn meta_einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
-    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
-    let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());
-    let (terms, result) = match equation.split_once("->") {
-        Some((terms, result)) => (terms, result.to_owned()),
-        None => {
-            let mut letters: Vec<char> = equation.chars().filter(|c| c.is_alphabetic()).collect();
-            letters.sort_unstable();
-            let once = |c: &&char| letters.iter().filter(|l| l == c).count() == 1;
-            let dots = if equation.contains('.') { "..." } else { "" };
-            (&*equation, format!("{dots}{}", letters.iter().filter(once).collect::<String>()))
-        }
-    };
-    // The dimensions of a term, and those of `...` in it.
-    let mut size = Vec::new();
-    for letter in result.replace("...", ".").chars() {
-        let mut all = Vec::new();
-        for (term, &x) in terms.split(',').zip(&tensors) {
-            let term = term.replace("...", ".");
-            let mut dims = cx.shape(x).into_iter();
-            let more = (dims.len() + 1).saturating_sub(term.chars().count());
-            for l in term.chars() {
-                let here: Vec<Expr> = dims.by_ref().take(if l == '.' { more } else { 1 }).collect();
-                all.extend((l == letter).then_some(here));
-            }
-        }
-        size.extend(broadcast(cx, &all));
-    }
+/// Sums of integers are int64, products of matrices are not.
+fn meta_einsum(cx: &Cx, text: String, tensors: Vec<Value>) -> Lowered {
+    let ranks: Vec<usize> = tensors.iter().map(|&v| cx.rank(v)).collect();
+    let equation = Equation::parse(&text, &ranks)?;
+    let size = sizes_of(cx, &equation.output, &tensors, &equation.terms);
     let dtype = meta::common_type(cx, &tensors)?;
-    let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
-    let of_products = meta_sums_products(cx, terms, &result, &tensors);
+    let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());
+    let summed = equation.terms.iter().flatten().any(|label| !equation.output.contains(label));
     match &tensors[..] {
-        // Sums of integers are int64, products of matrices are not.
         [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
-        [_, _, ..] if integers && summed && dtype != DType::I64 && !of_products => {
-            unknown("sums of narrow integers that are not of products of two tensors")
+        [_, _, ..] if integers && summed && dtype != DType::I64 => {
+            if text.contains('.') || !sums_products(cx, &equation, &tensors) {
+                return unknown("sums of narrow integers that are not of products of two tensors");
+            }
+            Ok(typed(cx, dtype, &size))
         }
         _ => Ok(typed(cx, dtype, &size)),
     }
 }
 
-/// Whether two tensors are multiplied as matrices along all letters that are summed: each has them
-/// once, in the same size. Other letters are summed before.
-fn meta_sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> bool {
-    let (Some((left, right)), [x, y]) = (terms.split_once(','), tensors) else { return false };
-    if cx.dtype(*x) != cx.dtype(*y) || terms.contains('.') {
-        return false;
-    }
-    let summed = terms.chars().filter(|l| l.is_alphabetic() && !result.contains(*l));
-    let along = |term: &str, x: Value, letter: char| {
-        let mut places = term.chars().enumerate().filter(|(_, l)| *l == letter);
-        match (places.next(), places.next()) {
-            (Some((at, _)), None) => cx.shape(x).get(at).cloned(),
-            _ => None,
-        }
+/// Whether two tensors are multiplied as matrices along all labels that are summed: each has them
+/// once, in the same size. Other labels are summed before.
+fn sums_products(cx: &Cx, equation: &Equation, tensors: &[Value]) -> bool {
+    let ([left, right], &[x, y]) = (&*equation.terms, tensors) else { return false };
+    let along = |term: &[char], x: Value, label: &char| {
+        let mut sizes = term.iter().zip(cx.shape(x)).filter(|(other, _)| *other == label);
+        sizes.next().filter(|_| sizes.next().is_none()).map(|(_, size)| size)
     };
-    { summed }.all(|l| along(left, *x, l).is_some_and(|n| Some(n) == along(right, *y, l)))
+    let mut summed = left.iter().chain(right).filter(|label| !equation.output.contains(label));
+    cx.dtype(x) == cx.dtype(y)
+        && summed.all(|l| along(left, x, l).is_some_and(|n| Some(n) == along(right, y, l)))
 }
 
 checks! {

@@ -3,7 +3,7 @@
 use crate::math::matrix::bunch_kaufman::factors;
 use crate::math::matrix::ldl::solve;
 use crate::math::matrix::pivots::first_of;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -21,12 +21,7 @@ fn ldl_factor(cx: &Cx, a: Complex, hermitian: bool) -> Lowered<[Value; 2]> {
 
 /// [`ldl_factor`] and LAPACK's `info`: the first column that is zero, counted from 1, or 0 if there
 /// is none; int32.
-fn ldl_factor_ex(
-    cx: &Cx,
-    a: Complex,
-    hermitian: bool,
-    _check_errors: Ignored,
-) -> Lowered<[Value; 3]> {
+fn ldl_factor_ex(cx: &Cx, a: Complex, hermitian: bool) -> Lowered<[Value; 3]> {
     let found = factors(cx, a, hermitian);
     Ok([found.packed.value(cx), found.pivots, first_of(cx, found.zeros)])
 }

@@ -69,7 +69,6 @@ arguments! {
         scale_b: Value,
         bias: Option<Value>,
         out_dtype: Option<DType>,
-        use_fast_accum: Ignored,
     }
 }
 
@@ -84,10 +83,7 @@ fn scaled_mm(cx: &Cx, args: ScaledArgs) -> Lowered {
     let float = |x: Value| cx.cast(x, DType::F32);
     let product = cx.matmul(float(args.input), float(args.mat2));
     let scaled = cx.mul(cx.mul(product, args.scale_a), args.scale_b);
-    let sum = match args.bias {
-        Some(bias) => cx.add(scaled, float(bias)),
-        None => scaled,
-    };
+    let sum = args.bias.map_or(scaled, |bias| cx.add(scaled, float(bias)));
     Ok(cx.cast(sum, args.out_dtype.unwrap_or_else(|| cx.dtype(args.input))))
 }
 
@@ -106,7 +102,6 @@ arguments! {
         bias: Option<Value>,
         out_dtype: Option<DType>,
         contraction_dim: Ignored,
-        use_fast_accum: Ignored,
     }
 }
 
@@ -124,9 +119,8 @@ fn scaled_mm_v2(cx: &Cx, args: ScaledArgsV2) -> Lowered {
     {
         return Err(LowerError::unsupported("scales of blocks are not supported"));
     }
-    let (bias, out_dtype) = (args.bias, args.out_dtype);
-    let (input, mat2, use_fast_accum) = (args.input, args.mat2, args.use_fast_accum);
-    scaled_mm(cx, ScaledArgs { input, mat2, scale_a, scale_b, bias, out_dtype, use_fast_accum })
+    let ScaledArgsV2 { input, mat2, bias, out_dtype, .. } = args;
+    scaled_mm(cx, ScaledArgs { input, mat2, scale_a, scale_b, bias, out_dtype })
 }
 
 /// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN
@@ -234,14 +228,8 @@ fn times(cx: &Cx, x: Value, y: Value) -> Value {
     }
 }
 
-/// Both in the recorded type.
-fn promoted(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
-    let dtype = cx.out_dtype()?;
-    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
-}
-
 fn outer(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promoted(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(outer_product(cx, a, b).value(cx))
 }
 
@@ -270,7 +258,7 @@ fn inner(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 
 /// Every element of `a` times all of `b`, block by block.
 fn kron(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promoted(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     let rank = cx.rank(a.re).max(cx.rank(b.re));
     // Dimension i of a becomes 2i, of b 2i + 1; what either lacks in front is 1.
     let spread = |x: Complex, odd: usize| {
@@ -406,28 +394,20 @@ fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowere
     Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
 }
 
-arguments! {
-    struct Product { mat1: Value, mat2: Value }
-    struct MatVec { mat: Value }
-    struct Rank1 { input: Value, vec1: Value, vec2: Value }
-    struct Batched { batch1: Value, batch2: Value }
+fn meta_addmm(cx: &Cx, _: Ignored, a: Value, b: Value) -> Lowered {
+    Ok(sized(cx, a, &[cx.dim(a, 0), cx.dim(b, 1)]))
 }
 
-fn meta_addmm(cx: &Cx, args: Product) -> Lowered {
-    Ok(sized(cx, args.mat1, &[cx.dim(args.mat1, 0), cx.dim(args.mat2, 1)]))
+fn meta_addmv(cx: &Cx, _: Ignored, matrix: Value) -> Lowered {
+    Ok(sized(cx, matrix, &[cx.dim(matrix, 0)]))
 }
 
-fn meta_addmv(cx: &Cx, args: MatVec) -> Lowered {
-    Ok(sized(cx, args.mat, &[cx.dim(args.mat, 0)]))
+fn meta_addr(cx: &Cx, x: Value, a: Value, b: Value) -> Lowered {
+    let dtype = cx.result_type(&[x.into(), a.into(), b.into()]);
+    Ok(typed(cx, dtype, &[cx.numel(a), cx.numel(b)]))
 }
 
-fn meta_addr(cx: &Cx, args: Rank1) -> Lowered {
-    let dtype = cx.result_type(&[args.input.into(), args.vec1.into(), args.vec2.into()]);
-    Ok(typed(cx, dtype, &[cx.numel(args.vec1), cx.numel(args.vec2)]))
-}
-
-fn meta_baddbmm(cx: &Cx, args: Batched) -> Lowered {
-    let [a, b] = [args.batch1, args.batch2];
+fn meta_baddbmm(cx: &Cx, _: Ignored, a: Value, b: Value) -> Lowered {
     Ok(sized(cx, a, &[cx.dim(a, 0), cx.dim(a, 1), cx.dim(b, 2)]))
 }
 

@@ -5,7 +5,7 @@ use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutati
 use crate::math::matrix::{diagonal, empty_output, rows_of};
 use crate::math::shape::has_no_elements;
 use crate::meta::{self, sized};
-use crate::{Args, AtenOp, Complex, Cx, Lowered, args::Ignored, checks, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -54,7 +54,7 @@ fn lu_factor(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 2]> {
 }
 
 /// [`lu_factor`] and LAPACK's `info`.
-fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool, _check_errors: Ignored) -> Lowered<[Value; 3]> {
+fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, pivot);
     let info = info(cx, lu.packed);
     Ok([lu.packed.value(cx), lu.pivots, info])
@@ -138,17 +138,15 @@ fn logdet(cx: &Cx, a: Complex) -> Lowered {
 }
 
 /// A number for each matrix.
-fn meta_det(cx: &Cx, args: &mut Args) -> Lowered {
-    let x = args.named(cx, "input").or_else(|_| args.get(cx, "A"))?;
+fn meta_det(cx: &Cx, x: Value) -> Lowered {
     Ok(sized(cx, x, &meta::batch(cx, x, &[])))
 }
 
 /// The permutation, the lower and the upper factor.
 fn meta_lu_unpack(cx: &Cx, lu: Value) -> Lowered<[Value; 3]> {
-    let (mut size, m, n) = (cx.shape(lu), cx.dim(lu, -2), cx.dim(lu, -1));
-    size.truncate(size.len().saturating_sub(2));
+    let (m, n) = (cx.dim(lu, -2), cx.dim(lu, -1));
     let k = cx.constraints().simplify(&Expr::min(&m, &n));
-    let factor = |a: &Expr, b: &Expr| sized(cx, lu, &[&size[..], &[a.clone(), b.clone()]].concat());
+    let factor = |a: &Expr, b: &Expr| sized(cx, lu, &meta::batch(cx, lu, &[a, b]));
     Ok([factor(&m, &m), factor(&m, &k), factor(&k, &n)])
 }
 

@@ -5,10 +5,9 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, checks, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_solve_ex, linalg_solve_ex_lu),
@@ -29,7 +28,7 @@ fn inv(cx: &Cx, a: Complex) -> Lowered {
 }
 
 /// The inverse, and LAPACK's `info`: the first step whose pivot is 0, counted from 1, or 0; int32.
-fn inv_ex(cx: &Cx, a: Complex, _check_errors: Ignored) -> Lowered<[Value; 2]> {
+fn inv_ex(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let (x, zeros) = inverse(cx, a);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
@@ -40,34 +39,19 @@ fn linalg_solve(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered {
 }
 
 /// [`linalg_solve`] and LAPACK's `info`.
-fn linalg_solve_ex(
-    cx: &Cx,
-    a: Complex,
-    b: Complex,
-    left: bool,
-    _check_errors: Ignored,
-) -> Lowered<[Value; 2]> {
+fn linalg_solve_ex(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered<[Value; 2]> {
     let (x, zeros) = solve_any(cx, a, b, left);
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
 /// [`linalg_solve_ex`] with the LU factors and pivots, if they are used.
-fn linalg_solve_ex_lu(
-    cx: &Cx,
-    a: Complex,
-    b: Complex,
-    left: bool,
-    _check_errors: Ignored,
-) -> Lowered<Outputs> {
+fn linalg_solve_ex_lu(cx: &Cx, a: Complex, b: Complex, left: bool) -> Lowered<Outputs> {
     let (x, zeros) = solve_any(cx, a, b, left);
     let wanted = cx.recorded(1).or(cx.recorded(2)).is_some();
     let lu = wanted.then(|| factors(cx, a, true));
-    Ok(Outputs(smallvec![
-        Some(x.value(cx)),
-        lu.as_ref().map(|lu| lu.packed.value(cx)),
-        lu.as_ref().map(|lu| lu.pivots),
-        Some(first_of(cx, zeros)),
-    ]))
+    let packed = lu.as_ref().map(|lu| lu.packed.value(cx));
+    let pivots = lu.map(|lu| lu.pivots);
+    Ok([Some(x.value(cx)), packed, pivots, Some(first_of(cx, zeros))].into())
 }
 
 /// [`linalg_solve`] with a triangular A.
@@ -79,13 +63,11 @@ fn linalg_solve_triangular(
     left: bool,
     unitriangular: bool,
 ) -> Lowered {
-    let x = if left {
-        triangular(cx, a, b, upper, unitriangular)
-    } else {
-        let (a, b) = (a.transpose(cx), b.transpose(cx));
-        triangular(cx, a, b, !upper, unitriangular).transpose(cx)
-    };
-    Ok(x.value(cx))
+    if left {
+        return Ok(triangular(cx, a, b, upper, unitriangular).value(cx));
+    }
+    let (a, b) = (a.transpose(cx), b.transpose(cx));
+    Ok(triangular(cx, a, b, !upper, unitriangular).transpose(cx).value(cx))
 }
 
 /// The solution X of `A X = B`, or of `A^T X = B` with `transpose`, with a triangular A; and A as
@@ -98,11 +80,8 @@ fn triangular_solve(
     transpose: bool,
     unitriangular: bool,
 ) -> Lowered<[Value; 2]> {
-    let x = if transpose {
-        triangular(cx, a.transpose(cx), b, !upper, unitriangular)
-    } else {
-        triangular(cx, a, b, upper, unitriangular)
-    };
+    let transposed = if transpose { a.transpose(cx) } else { a };
+    let x = triangular(cx, transposed, b, upper != transpose, unitriangular);
     let (a, _) = broadcast(cx, a, b);
     Ok([x.value(cx), a.value(cx)])
 }

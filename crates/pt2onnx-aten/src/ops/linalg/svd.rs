@@ -231,11 +231,10 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
 
 arguments! {
     struct LeastSquares { input: Value, b: Value, driver: Option<String> }
-    struct Matrix { input: Value }
 }
 
-fn meta_matrix_rank(cx: &Cx, args: Matrix) -> Lowered {
-    Ok(typed(cx, DType::I64, &meta::batch(cx, args.input, &[])))
+fn meta_matrix_rank(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, DType::I64, &meta::batch(cx, x, &[])))
 }
 
 /// A real number for each matrix.
@@ -292,13 +291,8 @@ fn meta_lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
 }
 
 /// Rows and columns change places.
-fn meta_pinv(cx: &Cx, args: Matrix) -> Lowered {
-    let mut size = cx.shape(args.input);
-    let rank = size.len();
-    if rank >= 2 {
-        size.swap(rank - 2, rank - 1);
-    }
-    Ok(sized(cx, args.input, &size))
+fn meta_pinv(cx: &Cx, x: Value) -> Lowered {
+    Ok(sized(cx, x, &meta::batch(cx, x, &[&cx.dim(x, -1), &cx.dim(x, -2)])))
 }
 
 checks! {

@@ -1,5 +1,6 @@
 //! torchao's quantisation: one scale and zero point for each block of a tensor.
 
+use crate::math::shape::as_recorded;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -210,11 +211,7 @@ fn choose_qparams(cx: &Cx, args: ChooseArgs) -> Lowered<[Value; 2]> {
         }
         _ => cx.full(&cx.shape(scale), ((max + min + 1.0) / 2.0).trunc(), cx.dtype(scale)),
     };
-    let fit = |i: usize, value: Value| match cx.recorded(i) {
-        Some(meta) => cx.reshape(cx.cast(value, meta.dtype), &meta.sizes),
-        None => value,
-    };
-    Ok([fit(0, scale), fit(1, zero_point)])
+    Ok([as_recorded(cx, 0, scale), as_recorded(cx, 1, zero_point)])
 }
 
 checks! {

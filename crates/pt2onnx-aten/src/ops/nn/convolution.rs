@@ -184,16 +184,9 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
     };
     // Output padding reduces the padding at the end; only the rest needs the attribute. ONNX
     // Runtime refuses an attribute of a stride or more. Only the bias reaches the positions beyond.
-    let pads: Vec<(i64, i64)> = known
-        .iter()
-        .zip(output_padding)
-        .map(|(&(begin, end), &longer)| (begin, (end - longer).max(0)))
-        .collect();
-    let beyond: Vec<i64> = known
-        .iter()
-        .zip(output_padding)
-        .map(|(&(_, end), &longer)| (longer - end).max(0))
-        .collect();
+    let (pads, beyond): (Vec<_>, Vec<i64>) = { known.iter().zip(output_padding) }
+        .map(|(&(begin, end), &longer)| ((begin, (end - longer).max(0)), (longer - end).max(0)))
+        .unzip();
     let far = beyond.iter().zip(&options.stride).any(|(beyond, stride)| beyond >= stride);
     let near = (!far && beyond.iter().any(|&b| b != 0)).then(|| beyond.clone());
     let given = attrs::ConvTranspose {
@@ -211,13 +204,14 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         }
         let result = cx.conv_transpose(x, weight, None, given.clone());
         let ends: Vec<(i64, i64)> = beyond.iter().map(|&b| (0, b)).collect();
-        let axes: Vec<i64> = (2..).take(n).collect();
-        let mode = attrs::Pad { mode: "constant" };
-        let pads = cx.ints(&pads_attribute(&ends));
-        let result = cx.pad(result, pads, None, cx.ints(&axes), mode);
-        let spatial: Vec<usize> = (1..=n).collect();
-        bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial)))
+        with_bias(cx, padded(cx, result, &ends), bias, n)
     }))
+}
+
+/// A result with `n` spatial dimensions plus the bias of each channel.
+fn with_bias(cx: &Cx, result: Value, bias: Option<Value>, n: usize) -> Value {
+    let spatial: Vec<usize> = (1..=n).collect();
+    bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial)))
 }
 
 /// The number of groups, if it is known, or follows from the numbers of channels.
@@ -250,8 +244,7 @@ fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i6
         let options = (options, output_padding.as_slice());
         let result =
             batched(cx, x, n, |x| grouped_transposed(cx, x, weight, &known, options, pads));
-        let spatial: Vec<usize> = (1..=n).collect();
-        return Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &spatial))));
+        return Ok(with_bias(cx, result, bias, n));
     }
     let shape = cx.out_shape()?;
     let lengths = shape[shape.len() - n..].to_vec();
@@ -266,7 +259,7 @@ fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i6
         let whole = [&[batch, out], &lengths[..]].concat();
         cx.reshape(cx.matmul(rows, columns), &whole)
     });
-    Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &(1..=n).collect::<Vec<_>>()))))
+    Ok(with_bias(cx, result, bias, n))
 }
 
 /// A transposed convolution with a number of groups that only the runtime knows: for each group a
@@ -300,12 +293,10 @@ fn grouped_transposed(
     };
     let whole = cx.sizes(&whole.collect::<Vec<_>>());
     let result = cx.col2im(windows, whole, cx.ints(kernel), steps);
-    let beyond = pads.iter().zip(output_padding);
-    padded(
-        cx,
-        result,
-        &beyond.map(|(&(begin, end), more)| (-begin, more - end)).collect::<Vec<_>>(),
-    )
+    let ends = { pads.iter().zip(output_padding) }
+        .map(|(&(begin, end), more)| (-begin, more - end))
+        .collect::<Vec<_>>();
+    padded(cx, result, &ends)
 }
 
 /// `x` with zeros around its last dimensions. Negative numbers remove elements.
@@ -314,8 +305,7 @@ fn padded(cx: &Cx, x: Value, pads: &[(i64, i64)]) -> Value {
         return x;
     }
     let axes: Vec<i64> = (2..2 + pads.len() as i64).collect();
-    let mode = attrs::Pad { mode: "constant" };
-    cx.pad(x, cx.ints(&pads_attribute(pads)), None, cx.ints(&axes), mode)
+    cx.pad(x, cx.ints(&pads_attribute(pads)), None, cx.ints(&axes), attrs::Pad::default())
 }
 
 /// For each element of the kernel, the elements of `x` that it meets, along a new dimension 2.
@@ -353,8 +343,7 @@ fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     let pads: Vec<Expr> = begins.iter().cloned().chain(ends).collect();
     let rank = cx.rank(x);
     let axes: Vec<i64> = (rank - kernel.len().min(rank)..rank).map(|a| a as i64).collect();
-    let mode = attrs::Pad { mode: "constant" };
-    cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
+    cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), attrs::Pad::default())
 }
 
 /// A convolution over time of `(time, batch, channels)` with a weight `(kernel, in, out)`.

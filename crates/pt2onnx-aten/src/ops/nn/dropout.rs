@@ -8,56 +8,36 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::alpha_dropout, alpha_dropout, meta = meta::same),
-    op!(aten::dropout, dropout, meta = meta::same),
-    op!(aten::feature_alpha_dropout, feature_alpha_dropout, meta = meta::same),
-    op!(aten::feature_dropout, feature_dropout, meta = meta::same),
+    op!(aten::alpha_dropout, alpha_dropout, meta = meta::same, channels = false),
+    op!(aten::dropout, dropout, meta = meta::same, channels = false),
+    op!(aten::feature_alpha_dropout, alpha_dropout, meta = meta::same, channels = true),
+    op!(aten::feature_dropout, dropout, meta = meta::same, channels = true),
     op!(aten::native_dropout, native_dropout),
 ];
 
-/// A mask of that shape, true with probability `1 - p`: `RandomUniformLike`.
-fn keep(cx: &Cx, shape: &[Expr], p: f64) -> Value {
-    let like = cx.full(shape, 0, DType::F32);
+/// A mask that is true with probability `1 - p`, by `RandomUniformLike`: an element for each one of
+/// `x`, or for each channel.
+fn keep(cx: &Cx, x: Value, p: f64, channels: bool) -> Value {
+    let sizes = cx.shape(x).into_iter().enumerate();
+    let sizes = sizes.map(|(i, d)| if channels && i >= 2 { Expr::ONE } else { d });
+    let like = cx.full(&sizes.collect::<Vec<_>>(), 0, DType::F32);
     let uniform = cx.random_uniform_like(like, attrs::RandomUniformLike::default());
     cx.greater_or_equal(uniform, p)
 }
 
-/// The shape of a mask with one element for each channel: sizes from dimension 2 on are 1.
-fn per_channel(cx: &Cx, x: Value) -> Vec<Expr> {
-    let sizes = cx.shape(x).into_iter().enumerate();
-    sizes.map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect()
-}
-
-/// `x / (1 - p)`, or 0 where it is dropped. A mask has the given shape.
-fn dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
-    let mask = keep(cx, shape, p);
-    let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
-    x.map(|part| cx.select(mask, cx.mul(part, scale), 0))
-}
-
-/// `f` of `x` in training, else `x`.
-fn in_training(
-    cx: &Cx,
-    x: Complex,
-    p: f64,
-    train: bool,
-    f: impl Fn(Complex) -> Complex,
-) -> Lowered {
-    Ok(if train && p > 0.0 { f(x) } else { x }.value(cx))
-}
-
-/// Each element dropped with probability `p`, the others divided by `1 - p`: `Dropout`, which takes
-/// no complex numbers.
-fn dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    in_training(cx, x, p, train, |x| match x.im {
-        None => math::dropout::dropout(cx, x.re, p)[0].into(),
-        Some(_) => dropout_of(cx, x, &cx.shape(x.re), p),
-    })
-}
-
-/// [`dropout`] of whole channels.
-fn feature_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    in_training(cx, x, p, train, |x| dropout_of(cx, x, &per_channel(cx, x.re), p))
+/// Each element, or each channel, dropped with probability `p`, the others divided by `1 - p`.
+/// `Dropout` drops elements, and takes no complex numbers.
+fn dropout(cx: &Cx, x: Complex, p: f64, train: bool, channels: bool) -> Lowered {
+    let dropped = match x.im {
+        _ if !train || p <= 0.0 => x,
+        None if !channels => math::dropout::dropout(cx, x.re, p)[0].into(),
+        _ => {
+            let mask = keep(cx, x.re, p, channels);
+            let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
+            x.map(|part| cx.select(mask, cx.mul(part, scale), 0))
+        }
+    };
+    Ok(dropped.value(cx))
 }
 
 /// [`dropout`] and its mask. If `train` is not given, it is true.
@@ -71,27 +51,20 @@ fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Va
 
 /// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a =
 /// 1 / sqrt((alpha'^2 p + 1) (1 - p))` keeps mean 0 and variance 1 (Klambauer et al.,
-/// Self-Normalizing Neural Networks, 2017). A mask has the given shape.
-fn alpha_dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
+/// Self-Normalizing Neural Networks, 2017).
+fn alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool, channels: bool) -> Lowered {
     const ALPHA: f64 = 1.7580993408473766;
+    if !train || p <= 0.0 {
+        return Ok(x.value(cx));
+    }
     if p >= 1.0 {
-        return x.map(|part| cx.mul(part, 0.0));
+        return Ok(x.map(|part| cx.mul(part, 0.0)).value(cx));
     }
     let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    let mask = keep(cx, shape, p);
+    let mask = keep(cx, x.re, p, channels);
     let kept = |part: Value, dropped: f64| cx.mul(cx.select(mask, part, dropped), a);
     let re = cx.add(kept(x.re, -ALPHA), a * ALPHA * p);
-    Complex::new(re, x.im.map(|im| kept(im, 0.0)))
-}
-
-/// [`alpha_dropout_of`] with a mask for each element.
-fn alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    in_training(cx, x, p, train, |x| alpha_dropout_of(cx, x, &cx.shape(x.re), p))
-}
-
-/// [`alpha_dropout_of`] with a mask for each channel.
-fn feature_alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    in_training(cx, x, p, train, |x| alpha_dropout_of(cx, x, &per_channel(cx, x.re), p))
+    Ok(Complex::new(re, x.im.map(|im| kept(im, 0.0))).value(cx))
 }
 
 checks! {

@@ -2,7 +2,7 @@
 
 use crate::math::reduce::as_axis;
 use crate::math::window::{lattice, per_dim};
-use crate::meta::{self, sized, unknown};
+use crate::meta::{self, sized};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -99,18 +99,29 @@ fn aligned_places(cx: &Cx, n: &Expr, dtype: DType) -> Value {
     cx.div(cx.cast(doubled, dtype), cx.cast(cx.size(&last.max(&Expr::int(1))), dtype))
 }
 
+arguments! {
+    /// Arguments of [`im2col`] and [`col2im`]: windows, one number for each dimension or for both.
+    struct ColumnsArgs {
+        input: Value,
+        output_size: Option<Vec<Expr>>,
+        kernel_size: Vec<i64>,
+        dilation: Vec<i64>,
+        padding: Vec<i64>,
+        stride: Vec<i64>,
+    }
+}
+
+impl ColumnsArgs {
+    /// Kernel, dilation, padding and stride along each dimension.
+    fn windows(&self) -> [Vec<i64>; 4] {
+        [&self.kernel_size, &self.dilation, &self.padding, &self.stride].map(|v| per_dim(v, 2))
+    }
+}
+
 /// The windows of an image as columns: a `Gather` of rows and then one of columns, at the places of
 /// the windows.
-fn im2col(
-    cx: &Cx,
-    x: Value,
-    kernel: Vec<i64>,
-    dilation: Vec<i64>,
-    padding: Vec<i64>,
-    stride: Vec<i64>,
-) -> Lowered {
-    let [kernel, dilation, padding, stride] =
-        [kernel, dilation, padding, stride].map(|v| per_dim(&v, 2));
+fn im2col(cx: &Cx, args: ColumnsArgs) -> Lowered {
+    let (x, [kernel, dilation, padding, stride]) = (args.input, args.windows());
     let rank = cx.rank(x);
     if rank < 3 {
         return Err(LowerError::unsupported("an image needs at least three dimensions"));
@@ -120,8 +131,7 @@ fn im2col(
         let pads = [&padding[..], &padding[..]].concat();
         // Counted from the front: ONNX Runtime's optimiser fails on others.
         let axes = [rank as i64 - 2, rank as i64 - 1];
-        let mode = attrs::Pad { mode: "constant" };
-        result = cx.pad(result, cx.ints(&pads), None, cx.ints(&axes), mode);
+        result = cx.pad(result, cx.ints(&pads), None, cx.ints(&axes), attrs::Pad::default());
     }
     let padded = cx.shape(result);
     for i in 0..2 {
@@ -143,24 +153,11 @@ fn im2col(
     Ok(cx.reshape(cx.transpose(result, &perm), &cx.out_shape()?))
 }
 
-arguments! {
-    /// Arguments of [`col2im`].
-    struct Col2ImArgs {
-        input: Value,
-        output_size: Vec<Expr>,
-        kernel_size: Vec<i64>,
-        dilation: Vec<i64>,
-        padding: Vec<i64>,
-        stride: Vec<i64>,
-    }
-}
-
 /// The image of that size whose windows are the columns of `input`: `Col2Im`. Elements that fall on
 /// one pixel are added up.
-fn col2im(cx: &Cx, args: Col2ImArgs) -> Lowered {
-    let Col2ImArgs { input: x, output_size, .. } = args;
-    let [kernel, dilation, padding, stride] =
-        [args.kernel_size, args.dilation, args.padding, args.stride].map(|v| per_dim(&v, 2));
+fn col2im(cx: &Cx, args: ColumnsArgs) -> Lowered {
+    let (x, [kernel, dilation, padding, stride]) = (args.input, args.windows());
+    let output_size = args.output_size.unwrap_or_default();
     let options = attrs::Col2Im {
         dilations: Some(dilation),
         pads: Some([&padding[..], &padding[..]].concat()),
@@ -223,61 +220,33 @@ fn channel_shuffle(cx: &Cx, x: Value, groups: Expr) -> Lowered {
     Ok(cx.reshape(cx.transpose(split, &perm), &shape))
 }
 
-arguments! {
-    struct Columns {
-        input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
-    }
-}
-
 /// The elements of each window as a column.
-fn meta_im2col(cx: &Cx, args: Columns) -> Lowered {
+fn meta_im2col(cx: &Cx, args: ColumnsArgs) -> Lowered {
     let mut size = cx.shape(args.input);
     let n = meta::spatial(cx, args.input, 2)?;
     let spatial = size.split_off(size.len() - n);
+    let [kernel, dilation, padding, stride] = args.windows();
     let mut count = Expr::ONE;
-    let mut area = 1;
     for (i, d) in spatial.iter().enumerate() {
-        let kernel = meta::nth(&args.kernel_size, i, 1);
-        let stride = meta::nth(&args.stride, i, 1);
-        area *= kernel;
-        count = count
-            * meta::windows(
-                d,
-                kernel,
-                stride,
-                meta::nth(&args.padding, i, 0),
-                meta::nth(&args.dilation, i, 1),
-                false,
-            )?;
+        let window = [kernel[i], stride[i], padding[i], dilation[i]];
+        count = count * meta::windows(d, window, false)?;
     }
     let channels = size.pop().unwrap_or(Expr::ONE);
-    size.extend([channels * area, count]);
+    size.extend([channels * kernel.iter().product::<i64>(), count]);
     Ok(sized(cx, args.input, &size))
 }
 
 fn meta_pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
-    let mut size = cx.shape(x);
-    let n = size.len();
-    if n < 3 {
-        return unknown("it takes images");
-    }
-    size[n - 3] = cx.constraints().simplify(&size[n - 3].floor_div(&Expr::int(factor * factor)));
-    size[n - 2] = &size[n - 2] * factor;
-    size[n - 1] = &size[n - 1] * factor;
-    Ok(sized(cx, x, &size))
+    let (lead, [channels, height, width]) = image(cx, x)?;
+    let channels = cx.constraints().simplify(&channels.floor_div(&Expr::int(factor * factor)));
+    Ok(sized(cx, x, &[&lead[..], &[channels, height * factor, width * factor]].concat()))
 }
 
 fn meta_pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
-    let mut size = cx.shape(x);
-    let n = size.len();
-    if n < 3 {
-        return unknown("it takes images");
-    }
-    size[n - 3] = &size[n - 3] * (factor * factor);
-    for d in &mut size[n - 2..] {
-        *d = cx.constraints().simplify(&d.floor_div(&Expr::int(factor)));
-    }
-    Ok(sized(cx, x, &size))
+    let (lead, [channels, height, width]) = image(cx, x)?;
+    let part = |d: Expr| cx.constraints().simplify(&d.floor_div(&Expr::int(factor)));
+    let image = [channels * (factor * factor), part(height), part(width)];
+    Ok(sized(cx, x, &[&lead[..], &image].concat()))
 }
 
 checks! {

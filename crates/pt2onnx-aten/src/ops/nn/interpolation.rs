@@ -9,30 +9,12 @@ use pt2onnx_symbolic::Func;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_upsample_bicubic2d_aa, smooth, meta = meta_resized, cubic = true, antialias = true),
-    op!(
-        aten::_upsample_bicubic2d_aa_vec,
-        smooth,
-        meta = meta_resized,
-        cubic = true,
-        antialias = true
-    ),
-    op!(aten::_upsample_bilinear2d_aa, smooth, meta = meta_resized, antialias = true),
-    op!(aten::_upsample_bilinear2d_aa_vec, smooth, meta = meta_resized, antialias = true),
-    op!(
-        aten::_upsample_lanczos2d_aa,
-        smooth,
-        meta = meta_resized,
-        lanczos = true,
-        antialias = true
-    ),
-    op!(
-        aten::_upsample_lanczos2d_aa_vec,
-        smooth,
-        meta = meta_resized,
-        lanczos = true,
-        antialias = true
-    ),
+    op!(aten::_upsample_bicubic2d_aa, smooth, meta = meta_resized, cubic = true, aa = true),
+    op!(aten::_upsample_bicubic2d_aa_vec, smooth, meta = meta_resized, cubic = true, aa = true),
+    op!(aten::_upsample_bilinear2d_aa, smooth, meta = meta_resized, aa = true),
+    op!(aten::_upsample_bilinear2d_aa_vec, smooth, meta = meta_resized, aa = true),
+    op!(aten::_upsample_lanczos2d_aa, smooth, meta = meta_resized, lanczos = true, aa = true),
+    op!(aten::_upsample_lanczos2d_aa_vec, smooth, meta = meta_resized, lanczos = true, aa = true),
     op!(aten::_upsample_nearest_exact1d, nearest, meta = meta_resized, exact = true),
     op!(aten::_upsample_nearest_exact1d_vec, nearest, meta = meta_resized, exact = true),
     op!(aten::_upsample_nearest_exact2d, nearest, meta = meta_resized, exact = true),
@@ -69,7 +51,8 @@ arguments! {
         scales_w: Option<f64>,
         cubic: Option<bool>,
         lanczos: Option<bool>,
-        antialias: Option<bool>,
+        /// Whether to antialias.
+        aa: Option<bool>,
         exact: Option<bool>,
     }
 }
@@ -92,7 +75,7 @@ impl ResampleArgs {
 fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors) = (args.input, args.factors(cx));
     let [cubic, lanczos, antialias, align_corners] =
-        [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
+        [args.cubic, args.lanczos, args.aa, args.align_corners].map(|f| f.unwrap_or(false));
     let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
     // A dimension that keeps its size stays as it is, whatever its factor, but for PyTorch's cubic
     // kernel of floats.
@@ -338,9 +321,7 @@ fn meta_resized(cx: &Cx, args: Resized) -> Lowered {
     }
     match (args.output_size, args.scale_factors) {
         (Some(given), _) => size.extend(given),
-        (None, Some(factors)) => {
-            size.extend(from[2..].iter().zip(&factors).map(scaled));
-        }
+        (None, Some(factors)) => size.extend(from[2..].iter().zip(&factors).map(scaled)),
         (None, None) => return unknown("it has no size"),
     }
     Ok(sized(cx, args.input, &size))

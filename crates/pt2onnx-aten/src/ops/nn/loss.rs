@@ -22,7 +22,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::hinge_embedding_loss, hinge_embedding_loss, meta = meta_loss),
     op!(aten::huber_loss, huber_loss),
     op!(aten::kl_div, kl_div),
-    op!(aten::l1_loss, l1_loss, complex = l1_loss_complex, meta = meta_loss_of_distances),
+    op!(aten::l1_loss, l1_loss, meta = meta_loss_of_distances),
     op!(aten::margin_ranking_loss, margin_ranking_loss, meta = meta_ranking_loss),
     op!(aten::mse_loss, mse_loss),
     op!(aten::poisson_nll_loss, poisson_nll_loss, meta = meta_poisson_loss),
@@ -56,14 +56,8 @@ arguments! {
 }
 
 /// `|x - y|`
-fn l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
-    let (x, y) = cx.promote(x, y);
-    reduced(cx, cx.abs(cx.sub(x, y)), reduction)
-}
-
-/// `|x - y|`
-fn l1_loss_complex(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
-    let dtype = cx.dtype(cx.promote(x.re, y.re).0);
+fn l1_loss(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
+    let dtype = cx.result_type(&[x.re.into(), y.re.into()]);
     reduced(cx, x.cast(cx, dtype).sub(cx, y.cast(cx, dtype)).abs(cx), reduction)
 }
 
@@ -118,15 +112,12 @@ fn binary_cross_entropy_with_logits(
     let (x, y) = cx.promote(x, y);
     let one = cx.scalar(1, cx.dtype(x));
     let tail = softplus_of(cx, cx.neg(x));
-    let tail = match pos_weight {
-        Some(w) => {
-            let (w, y) = cx.promote(w, y);
-            let factor = cx.add(cx.mul(cx.sub(w, 1), y), 1);
-            let (tail, factor) = cx.promote(tail, factor);
-            cx.mul(tail, factor)
-        }
-        None => tail,
-    };
+    let tail = pos_weight.map_or(tail, |w| {
+        let (w, y) = cx.promote(w, y);
+        let factor = cx.add(cx.mul(cx.sub(w, 1), y), 1);
+        let (tail, factor) = cx.promote(tail, factor);
+        cx.mul(tail, factor)
+    });
     let (near, tail) = cx.promote(cx.mul(cx.sub(one, y), x), tail);
     let loss = cx.cast(cx.add(near, tail), cx.out_dtype()?);
     reduced(cx, weighted(cx, loss, weight)?, reduction)
@@ -227,20 +218,17 @@ fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
     let PoissonNllArgs { input: x, target: y, log_input, full, eps, reduction } = args;
     let dtype = cx.out_dtype()?;
     let (x, y) = (cx.cast(x, dtype), cx.cast(y, dtype));
-    let loss = if log_input {
+    let mut loss = if log_input {
         cx.sub(cx.exp(x), cx.mul(y, x))
     } else {
         cx.sub(x, cx.mul(y, cx.log(cx.add(x, eps))))
     };
-    let loss = if full {
-        let stirling = cx.add(
-            cx.sub(cx.mul(y, cx.log(y)), y),
-            cx.mul(cx.log(cx.mul(y, 2.0 * std::f64::consts::PI)), 0.5),
-        );
-        cx.add(loss, cx.select(cx.less_or_equal(y, 1.0), 0.0, stirling))
-    } else {
-        loss
-    };
+    if full {
+        let stirling = cx.sub(cx.mul(y, cx.log(y)), y);
+        let root = cx.log(cx.mul(y, 2.0 * std::f64::consts::PI));
+        let stirling = cx.add(stirling, cx.mul(root, 0.5));
+        loss = cx.add(loss, cx.select(cx.less_or_equal(y, 1.0), 0.0, stirling));
+    }
     reduced(cx, loss, reduction)
 }
 
@@ -293,16 +281,12 @@ fn meta_poisson_loss(cx: &Cx, args: Loss) -> Lowered {
 }
 
 fn meta_loss_of_logits(cx: &Cx, args: LogitLoss) -> Lowered {
-    let weights = [args.weight, args.pos_weight].into_iter().flatten();
-    let operands: Vec<Value> = [args.input, args.target].into_iter().chain(weights).collect();
     if cx.dtype(args.input) != cx.dtype(args.target) {
         return unknown("its operands have several types");
     }
-    let found = meta_reduced(
-        cx,
-        &operands.into_iter().map(Into::into).collect::<Vec<_>>(),
-        args.reduction,
-    )?;
+    let weights = [args.weight, args.pos_weight].into_iter().flatten();
+    let operands = [args.input, args.target].into_iter().chain(weights).map(Into::into);
+    let found = meta_reduced(cx, &operands.collect::<Vec<_>>(), args.reduction)?;
     Ok(typed(cx, cx.dtype(args.input), &cx.shape(found)))
 }
 

@@ -103,16 +103,9 @@ fn nll_loss(
     };
     let target = cx.cast(target, DType::I64);
     let loss = cx.negative_log_likelihood_loss(logs, target, weight, options);
-    let dims = match (reduction, unbatched) {
-        (0, false) => cx.shape(target),
-        _ => vec![],
-    };
-    if reduction == 0 && unbatched {
-        cx.set_type(loss, pt2onnx_ir::Type::tensor(cx.dtype(logs), [Expr::int(1)]));
-        return Ok(cx.reshape(loss, &[]));
-    }
+    let dims = if reduction == 0 { cx.shape(target) } else { Vec::new() };
     cx.set_type(loss, pt2onnx_ir::Type::tensor(cx.dtype(logs), dims));
-    Ok(loss)
+    Ok(if reduction == 0 && unbatched { cx.reshape(loss, &[]) } else { loss })
 }
 
 /// `weight[target]` (1 without weights); 0 for the class to ignore.
@@ -165,10 +158,7 @@ fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
     let rank = cx.rank(x);
     let classes = cx.dim(x, axis as i64);
     let dtype = cx.dtype(x);
-    let weighted = |v: Value| match weight {
-        Some(w) => cx.mul(v, as_axis(cx, w, axis, rank)),
-        None => v,
-    };
+    let weighted = |v: Value| weight.map_or(v, |w| cx.mul(v, as_axis(cx, w, axis, rank)));
     let count = || cx.cast(cx.size(&classes), dtype);
     if cx.rank(target) == rank && cx.dtype(target).is_float() {
         let target = match smoothing {
@@ -219,10 +209,8 @@ fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
     let off = cx.add(cx.sub(x, gather_elements(cx, x, own, 1)), margin.to_f64());
     let hinge = positive(cx, off);
     let power = if p.to_f64() == 2.0 { cx.mul(hinge, hinge) } else { hinge };
-    let power = match weight {
-        Some(w) => cx.mul(power, cx.unsqueeze(cx.gather(w, flat, 0), &[1])),
-        None => power,
-    };
+    let of_classes = |w| cx.unsqueeze(cx.gather(w, flat, 0), &[1]);
+    let power = weight.map_or(power, |w| cx.mul(power, of_classes(w)));
     let class = cx.cast(cx.iota(&cx.dim(x, 1)), DType::I64);
     let others = cx.select(cx.equal(class, own), 0, power);
     let loss = reduce(cx, Reduction::Mean, others, &[1], false);

@@ -1,6 +1,6 @@
 //! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
-use crate::math::precision::compute_type;
+use crate::math::precision::{compute_type, epsilon};
 use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::has_no_elements;
 use crate::meta::{sized, typed, unknown};
@@ -39,26 +39,16 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of batch normalisations.
+    /// Arguments of batch and instance normalisations. Those of instances call training
+    /// `use_input_stats`.
     struct BatchNormArgs {
         input: Value,
         weight: Option<Value>,
         bias: Option<Value>,
         running_mean: Option<Value>,
         running_var: Option<Value>,
-        training: bool,
-        momentum: f64,
-        eps: f64,
-    }
-
-    /// Arguments of [`instance_norm`].
-    struct InstanceNormArgs {
-        input: Value,
-        weight: Option<Value>,
-        bias: Option<Value>,
-        running_mean: Option<Value>,
-        running_var: Option<Value>,
-        use_input_stats: bool,
+        training: Option<bool>,
+        use_input_stats: Option<bool>,
         momentum: f64,
         eps: f64,
     }
@@ -86,6 +76,13 @@ arguments! {
     }
 }
 
+impl BatchNormArgs {
+    /// Whether mean and variance are those of the input.
+    fn trains(&self) -> bool {
+        self.training.or(self.use_input_stats) == Some(true)
+    }
+}
+
 /// `v * (g / |v|)` and the norm `|v|`, which is taken over all dimensions but `dim`.
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
@@ -108,7 +105,7 @@ struct BatchNorm {
 /// ones. Variances of float64 get the rest of `eps`: ONNX's epsilon is a float32.
 fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let (x, weight, bias) = (args.input, args.weight, args.bias);
-    let (mean, variance) = match (args.training, args.running_mean, args.running_var) {
+    let (mean, variance) = match (args.trains(), args.running_mean, args.running_var) {
         (false, Some(mean), Some(var)) => (mean, var),
         (false, ..) => {
             return Err(LowerError::unsupported(
@@ -133,7 +130,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
     let epsilon = args.eps as f32;
     // A batch of one with its own statistics is an instance.
-    let one = args.training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
+    let one = args.trains() && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
     let result = if one && dtype == cx.dtype(x) {
         instances(cx, x, Some([scale, shift]), args.eps)
     } else {
@@ -209,7 +206,7 @@ fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outpu
         let updated = running.filter(|_| cx.is_used(first + i)).map(|running| {
             let dtype = cx.recorded(first + i).map_or(cx.dtype(running), |meta| meta.dtype);
             let running = cx.cast(running, dtype);
-            if !args.training {
+            if !args.trains() {
                 return running;
             }
             let n = |e: &Expr| cx.cast(cx.size(e), cx.dtype(now));
@@ -228,23 +225,11 @@ fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outpu
 
 /// [`batch_norm`] of each element of the batch alone: `InstanceNormalization`. Without
 /// `use_input_stats`, [`batch_norm`] with the running statistics.
-fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
-    let InstanceNormArgs { input, weight, bias, running_mean, running_var, momentum, eps, .. } =
-        args;
-    if !args.use_input_stats {
-        let training = false;
-        let args = BatchNormArgs {
-            input,
-            weight,
-            bias,
-            running_mean,
-            running_var,
-            training,
-            momentum,
-            eps,
-        };
+fn instance_norm(cx: &Cx, args: BatchNormArgs) -> Lowered {
+    if !args.trains() {
         return Ok(batch_norm(cx, &args)?.result);
     }
+    let BatchNormArgs { input, weight, bias, eps, .. } = args;
     if has_no_elements(&cx.shape(input)) {
         return Ok(input);
     }
@@ -281,18 +266,15 @@ fn normalised(cx: &Cx, x: Value, axes: &[usize], eps: f64) -> Value {
     cx.div(centred, deviation)
 }
 
-impl LayerNormArgs {
-    /// The dimensions that are normalised: the last ones.
-    fn axes(&self, cx: &Cx) -> Vec<usize> {
-        let rank = cx.rank(self.input);
-        (rank.saturating_sub(self.normalized_shape.len())..rank).collect()
-    }
+/// The last `n` dimensions.
+fn last_axes(cx: &Cx, x: Value, n: usize) -> Vec<usize> {
+    (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect()
 }
 
 /// The first `outputs` of `LayerNormalization`: result, mean, inverse deviation (not of float64).
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
-    let axes = args.axes(cx);
+    let axes = last_axes(cx, args.input, args.normalized_shape.len());
     // ONNX Runtime refuses to normalise nothing.
     if outputs == 1 && may_be_empty_along(cx, args.input, &axes) {
         return vec![layer_norm_by_formula(cx, args, &axes)];
@@ -327,8 +309,7 @@ fn layer_norm_by_formula(cx: &Cx, args: LayerNormArgs, axes: &[usize]) -> Value 
 /// not have. `c` is about 2, because ONNX Runtime leaves out factors that are nearly 1.
 fn scaled_for_epsilon(cx: &Cx, x: Value, eps: f64) -> (Value, f32) {
     if eps > 0.0 {
-        let epsilon = (4.0 * eps) as f32;
-        let epsilon = epsilon.clamp(f32::MIN_POSITIVE, f32::MAX);
+        let epsilon = ((4.0 * eps) as f32).clamp(f32::MIN_POSITIVE, f32::MAX);
         (cx.mul(x, (f64::from(epsilon) / eps).sqrt()), epsilon)
     } else {
         (x, eps as f32)
@@ -341,7 +322,8 @@ fn native_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<Outputs> {
     if !cx.is_used(1) && !cx.is_used(2) {
         return Ok(layer_norm(cx, args, 1).into());
     }
-    let (x, axes, eps) = (args.input, args.axes(cx), args.eps);
+    let (x, eps) = (args.input, args.eps);
+    let axes = last_axes(cx, x, args.normalized_shape.len());
     if cx.dtype(x) == DType::F32 && !may_be_empty_along(cx, x, &axes) {
         return Ok(layer_norm(cx, args, 3).into());
     }
@@ -388,12 +370,11 @@ fn group_norm(
     let mut result = cx.reshape_like(normal, x);
     let per_channel: Vec<Expr> =
         [channels.clone()].into_iter().chain(spatial.iter().map(|_| Expr::int(1))).collect();
-    if let Some(weight) = weight {
-        let (a, b) = cx.promote(result, cx.reshape(weight, &per_channel));
+    let beside = |x, v| cx.promote(x, cx.reshape(v, &per_channel));
+    if let Some((a, b)) = weight.map(|weight| beside(result, weight)) {
         result = cx.mul(a, b);
     }
-    if let Some(bias) = bias {
-        let (a, b) = cx.promote(result, cx.reshape(bias, &per_channel));
+    if let Some((a, b)) = bias.map(|bias| beside(result, bias)) {
         result = cx.add(a, b);
     }
     Ok(cx.cast(result, given))
@@ -422,12 +403,8 @@ fn rms_norm(
     eps: Option<f64>,
 ) -> Lowered<Outputs> {
     let (given, dtype) = (cx.dtype(x), compute_type(cx, cx.dtype(x)));
-    let eps = eps.unwrap_or(match dtype {
-        DType::F64 => f64::EPSILON,
-        _ => f64::from(f32::EPSILON),
-    });
-    let n = normalized_shape.len();
-    let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
+    let eps = eps.unwrap_or(epsilon(dtype));
+    let axes = last_axes(cx, x, normalized_shape.len());
     let x = cx.cast(x, dtype);
     let square = cx.reduce(Reduction::Mean, cx.mul(x, x), &axes, true);
     let root = cx.sqrt(cx.add(square, eps));
@@ -449,12 +426,8 @@ fn complex_rms_norm(
     weight: Option<Complex>,
     eps: Option<f64>,
 ) -> Lowered {
-    let eps = eps.unwrap_or(match cx.dtype(x.re) {
-        DType::F64 => f64::EPSILON,
-        _ => f64::from(f32::EPSILON),
-    });
-    let rank = cx.rank(x.re);
-    let axes: Vec<usize> = (rank.saturating_sub(normalized_shape.len())..rank).collect();
+    let eps = eps.unwrap_or(epsilon(compute_type(cx, cx.dtype(x.re))));
+    let axes = last_axes(cx, x.re, normalized_shape.len());
     let mean = |v| cx.reduce(Reduction::Mean, v, &axes, true);
     let root = x.mul(cx, x).map(mean).shift(cx, eps).sqrt(cx);
     let result = x.mul(cx, root.reciprocal(cx));
@@ -484,7 +457,7 @@ fn meta_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<[Value; 4]> {
     if args.weight.is_some_and(|w| cx.dtype(w) != cx.dtype(x)) {
         return unknown("its weight has another type than its input");
     }
-    let size = [if args.training { cx.dim(x, 1) } else { Expr::ZERO }];
+    let size = [if args.trains() { cx.dim(x, 1) } else { Expr::ZERO }];
     let reserve = typed(cx, DType::U8, &[Expr::ZERO]);
     Ok([sized(cx, x, &cx.shape(x)), sized(cx, x, &size), sized(cx, x, &size), reserve])
 }

@@ -180,7 +180,6 @@ fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
 }
 
 arguments! {
-    struct MetaPadded { data: Value, batch_sizes: Value, batch_first: bool, total_length: Expr }
     struct Recurrent { data: Value, hx: Value, bidirectional: bool }
     struct Lstm { data: Value, hx: Vec<Value>, bidirectional: bool }
 }
@@ -194,7 +193,7 @@ fn meta_pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 }
 
 /// The padded sequences, and their lengths.
-fn meta_unpack(cx: &Cx, args: MetaPadded) -> Lowered<[Value; 2]> {
+fn meta_unpack(cx: &Cx, args: PadArgs) -> Lowered<[Value; 2]> {
     let batch = fresh(cx);
     let given = args.total_length;
     let time = match cx.constraints().decide(&Expr::call(Func::Gt, vec![given.clone(), Expr::ZERO]))

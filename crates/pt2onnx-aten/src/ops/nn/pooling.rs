@@ -26,29 +26,29 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::max_pool3d_with_indices, max_pool::<3>, meta = meta_pool),
     op!(aten::max_pool3d_with_indices_backward, max_pool_backward::<3>),
     op!(aten::max_unpool2d, max_unpool),
-    op!(aten::max_unpool3d, max_unpool3d),
+    op!(aten::max_unpool3d, max_unpool),
 ];
 
 arguments! {
-    /// Arguments of [`max_pool`].
-    struct MaxPoolArgs {
+    /// Arguments of [`max_pool`] and [`avg_pool`].
+    struct PoolArgs {
         input: Value,
         kernel_size: Vec<i64>,
         stride: Vec<i64>,
         padding: Vec<i64>,
-        dilation: Vec<i64>,
+        dilation: Option<Vec<i64>>,
         ceil_mode: bool,
+        count_include_pad: Option<bool>,
+        divisor_override: Option<i64>,
     }
 
-    /// Arguments of [`avg_pool`].
-    struct AvgPoolArgs {
+    /// Arguments of [`max_unpool`]. The indices determine the windows.
+    struct UnpoolArgs {
         input: Value,
-        kernel_size: Vec<i64>,
-        stride: Vec<i64>,
-        padding: Vec<i64>,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: Option<i64>,
+        indices: Value,
+        output_size: Vec<Expr>,
+        stride: Ignored,
+        padding: Ignored,
     }
 
     /// Arguments of [`max_pool_backward`]. The indices determine the windows.
@@ -65,35 +65,25 @@ arguments! {
 }
 
 /// The windows over `n` dimensions. Without a stride, it is the kernel's size.
-fn windows_of(n: usize, args: &MaxPoolArgs) -> Windows {
+fn windows_of(n: usize, args: &PoolArgs) -> Windows {
     let kernel = per_dim(&args.kernel_size, n);
     let stride = match args.stride.as_slice() {
         [] => kernel.clone(),
         given => per_dim(given, n),
     };
-    let (padding, dilation) = (per_dim(&args.padding, n), per_dim(&args.dilation, n));
+    let padding = per_dim(&args.padding, n);
+    let dilation = per_dim(args.dilation.as_deref().unwrap_or(&[1]), n);
     Windows { kernel, stride, padding, dilation, ceil_mode: args.ceil_mode }
 }
 
 /// The largest elements of windows over `N` dimensions and, if used, their indices in the channel.
-fn max_pool<const N: usize>(cx: &Cx, args: MaxPoolArgs) -> Lowered<Outputs> {
+fn max_pool<const N: usize>(cx: &Cx, args: PoolArgs) -> Lowered<Outputs> {
     Ok(largest_of_windows(cx, args.input, &windows_of(N, &args)))
 }
 
-/// [`max_unpool`]. The indices determine the windows, so the other arguments are not needed.
-fn max_unpool3d(
-    cx: &Cx,
-    x: Value,
-    indices: Value,
-    size: Vec<Expr>,
-    _stride: Ignored,
-    _padding: Ignored,
-) -> Lowered {
-    max_unpool(cx, x, indices, size)
-}
-
 /// Zeros of the given size with each element of `x` at its index.
-fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
+fn max_unpool(cx: &Cx, args: UnpoolArgs) -> Lowered {
+    let UnpoolArgs { input: x, indices, output_size: size, .. } = args;
     let mut shape = cx.shape(x);
     let n = size.len();
     shape.truncate(shape.len().saturating_sub(n));
@@ -120,26 +110,15 @@ fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowe
 
 /// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given,
 /// [`window_sums`] divided by it.
-fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
-    let AvgPoolArgs { input: x, count_include_pad, divisor_override, .. } = args;
-    let windows = windows_of(
-        N,
-        &MaxPoolArgs {
-            input: x,
-            kernel_size: args.kernel_size,
-            stride: args.stride,
-            padding: args.padding,
-            dilation: vec![1],
-            ceil_mode: args.ceil_mode,
-        },
-    );
+fn avg_pool<const N: usize>(cx: &Cx, args: PoolArgs) -> Lowered {
+    let (x, windows) = (args.input, windows_of(N, &args));
     let shape = cx.out_shape()?;
     let sizes = last_of(&shape, N);
-    if let Some(divisor) = divisor_override {
+    if let Some(divisor) = args.divisor_override {
         return Ok(window_sums(cx, x, &windows, sizes, divisor));
     }
     let padded = windows.padding.iter().any(|&p| p != 0);
-    let counted = padded && count_include_pad;
+    let counted = padded && args.count_include_pad == Some(true);
     let from = cx.shape(x);
     let Padding { pads, ceil_mode, unread } = windows.padding(last_of(&from, N), sizes, counted);
     let x = without_unread(cx, x, &unread);
@@ -229,30 +208,16 @@ fn fractional_max_pool(
     Ok(largest(cx, x, &spatial, &positions, lead))
 }
 
-arguments! {
-    struct Pool {
-        input: Value, kernel_size: Vec<i64>, stride: Vec<i64>, padding: Vec<i64>,
-        dilation: Option<Vec<i64>>, ceil_mode: bool,
-    }
-}
-
 /// Values and indices.
-fn meta_pool(cx: &Cx, args: Pool) -> Lowered<[Value; 2]> {
+fn meta_pool(cx: &Cx, args: PoolArgs) -> Lowered<[Value; 2]> {
     let mut size = cx.shape(args.input);
     let n = meta::spatial(cx, args.input, args.kernel_size.len())?;
-    let dilation = args.dilation.unwrap_or_default();
+    let windows = windows_of(n, &args);
     let first = size.len() - n;
     for (i, d) in size[first..].iter_mut().enumerate() {
-        let kernel = meta::nth(&args.kernel_size, i, 1);
-        let stride = meta::nth(&args.stride, i, kernel);
-        *d = meta::windows(
-            d,
-            kernel,
-            stride,
-            meta::nth(&args.padding, i, 0),
-            meta::nth(&dilation, i, 1),
-            args.ceil_mode,
-        )?;
+        let Windows { kernel, stride, padding, dilation, .. } = &windows;
+        let window = [kernel[i], stride[i], padding[i], dilation[i]];
+        *d = meta::windows(d, window, args.ceil_mode)?;
     }
     Ok([sized(cx, args.input, &size), typed(cx, DType::I64, &size)])
 }

@@ -4,6 +4,7 @@ use crate::math::precision::compute_type;
 use crate::math::quantization::{
     Mapping, affine, dequantize, first, nearest_quantized, quantize, within,
 };
+use crate::math::shape::as_recorded;
 use crate::meta::{self, typed};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value};
@@ -309,13 +310,8 @@ fn convert_element_type(cx: &Cx, x: Value, dtype: DType) -> Lowered {
 }
 
 /// Scale and zero point, in the types and shapes that PyTorch recorded.
-fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
-    let fit = |i: usize, v: Value| match cx.recorded(i) {
-        Some(meta) => cx.reshape(cx.cast(v, meta.dtype), &meta.sizes),
-        None => v,
-    };
-    let [scale, zero_point] = outputs;
-    Ok([fit(0, scale), fit(1, zero_point)])
+fn parameters(cx: &Cx, scale: Value, zero_point: Value) -> Lowered<[Value; 2]> {
+    Ok([as_recorded(cx, 0, scale), as_recorded(cx, 1, zero_point)])
 }
 
 /// The smallest and the largest of the elements and 0, over `axes` or over all.
@@ -341,7 +337,7 @@ fn choose_qparams(
     let scale = cx.maximum(cx.div(cx.sub(high, low), (max - min) as f64), eps);
     let zero_point = cx.sub(min as f64, cx.round(cx.div(low, scale)));
     let held = cx.clamp(zero_point, Some(Scalar::Int(min)), Some(Scalar::Int(max)));
-    cast_to_recorded(cx, [scale, held])
+    parameters(cx, scale, held)
 }
 
 /// [`choose_qparams`] with a zero point in the middle of the range: `scale = 2 max|x| / (max -
@@ -358,7 +354,7 @@ fn choose_qparams_symmetric(
     let largest = cx.maximum(cx.neg(low), high);
     let scale = cx.maximum(cx.div(largest, (max - min) as f64 / 2.0), eps);
     let middle = if dtype == DType::U8 { 128 } else { 0 };
-    cast_to_recorded(cx, [scale, cx.scalar(middle, DType::I64)])
+    parameters(cx, scale, cx.scalar(middle, DType::I64))
 }
 
 /// For each row, `scale = max|x| / 127` and a zero point of 0.
@@ -371,7 +367,7 @@ fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> 
     let largest = cx.reduce(Reduction::Max, cx.abs(x), &[last], true);
     let scale = cx.div(cx.maximum(largest, 1e-5), 127.0);
     let zeros = cx.full(&cx.shape(scale), 0, cx.dtype(scale));
-    cast_to_recorded(cx, [scale, zeros])
+    parameters(cx, scale, zeros)
 }
 
 /// [`choose_qparams`] of each row for int8. Like XNNPACK, it takes the zero point from the end of
@@ -384,7 +380,7 @@ fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]>
     let error = cx.add(cx.add(low, min), cx.add(high, max));
     let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
     let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
-    cast_to_recorded(cx, [scale, cx.round(held)])
+    parameters(cx, scale, cx.round(held))
 }
 
 arguments! {

@@ -1,5 +1,6 @@
 //! Recurrent networks: whole sequences as `LSTM`, `GRU` and `RNN`, and single cells.
 
+use crate::math::shape::as_recorded;
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
@@ -112,14 +113,10 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     let weights = &weights[..each];
     let layer = Layer { kind: Kind::Lstm, start: &start, weights, each, direction, lengths: None };
     let outputs = one_layer(cx, args.input, &layer)?;
-    let recorded = |i: usize, v: Value| match cx.recorded(i) {
-        Some(meta) => cx.reshape(v, &meta.sizes),
-        None => v,
-    };
     Ok([
         Some(cx.squeeze(outputs[0], &[1])),
-        Some(recorded(1, outputs[1])),
-        Some(recorded(2, outputs[2])),
+        Some(as_recorded(cx, 1, outputs[1])),
+        Some(as_recorded(cx, 2, outputs[2])),
         None,
     ]
     .into())

@@ -5,17 +5,18 @@ use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
 use crate::math::reduce::{all_hidden, log_softmax_of};
+use crate::math::shape::vector;
 use crate::meta;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, checks, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_log_softmax, half_to_float_log_softmax),
+    op!(aten::_log_softmax, wider_softmax, logarithm = true),
     op!(aten::_prelu_kernel, prelu),
     op!(aten::_safe_softmax, safe_softmax),
-    op!(aten::_softmax, half_to_float_softmax),
+    op!(aten::_softmax, wider_softmax, logarithm = false),
     op!(aten::celu, celu),
     op!(aten::elu, elu),
     op!(aten::gelu, gelu),
@@ -27,7 +28,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::leaky_relu, leaky_relu),
     op!(aten::log_sigmoid, log_sigmoid),
     op!(aten::log_sigmoid_forward, log_sigmoid_forward),
-    op!(aten::log_softmax_int, log_softmax, complex = log_softmax_complex, meta = meta::like),
+    op!(aten::log_softmax_int, softmax, meta = meta::made, logarithm = true),
     op!(aten::mish, mish),
     op!(aten::prelu, prelu),
     op!(aten::relu, relu),
@@ -36,31 +37,29 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::rrelu_with_noise_functional, rrelu_with_noise),
     op!(aten::selu, selu),
     op!(aten::silu, silu, complex = silu_complex),
-    op!(aten::softmax_int, softmax, complex = softmax_complex, meta = meta::like),
+    op!(aten::softmax_int, softmax, meta = meta::made, logarithm = false),
     op!(aten::softplus, softplus),
     op!(aten::softshrink, softshrink),
-    op!(aten::special_log_softmax, log_softmax, complex = log_softmax_complex),
-    op!(aten::special_softmax, softmax, complex = softmax_complex),
+    op!(aten::special_log_softmax, softmax, meta = meta::made, logarithm = true),
+    op!(aten::special_softmax, softmax, meta = meta::made, logarithm = false),
     op!(aten::threshold, threshold),
 ];
 
 /// `x Phi(x)` with the normal distribution function `Phi`, or its approximation by `tanh`. Runtimes
 /// have no float64 `Erf`: there the formulas are spelled out.
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
-    let approximate = match approximate.as_str() {
-        "none" if cx.dtype(x) == DType::F64 => {
-            return Ok(cx.mul(x, ndtr_of(cx, x)));
-        }
-        "tanh" if cx.dtype(x) == DType::F64 => {
+    let is_double = cx.dtype(x) == DType::F64;
+    Ok(match approximate.as_str() {
+        "none" if is_double => cx.mul(x, ndtr_of(cx, x)),
+        "tanh" if is_double => {
             let cube = cx.mul(cx.mul(cx.mul(x, x), x), 0.044715);
             let curve = cx.tanh(cx.mul(cx.add(x, cube), (2.0 / PI).sqrt()));
-            return Ok(cx.mul(cx.mul(x, 0.5), cx.add(curve, 1)));
+            cx.mul(cx.mul(x, 0.5), cx.add(curve, 1))
         }
-        "none" => "none",
-        "tanh" => "tanh",
+        "none" => cx.gelu(x, attrs::Gelu { approximate: "none" }),
+        "tanh" => cx.gelu(x, attrs::Gelu { approximate: "tanh" }),
         other => return Err(LowerError::unknown("gelu approximation", other)),
-    };
-    Ok(cx.gelu(x, attrs::Gelu { approximate }))
+    })
 }
 
 /// `max(0, x)`. Runtimes have `Relu` of int64 in float64 only, if at all.
@@ -252,39 +251,29 @@ fn threshold(cx: &Cx, x: Value, threshold: Number, value: Number) -> Lowered {
     Ok(cx.select(below, value, x))
 }
 
-/// `Softmax` along `dim`, computed in `dtype` if that is given. ONNX has no `Softmax` of 0-d
-/// tensors: they count as vectors.
-fn softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
-    let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
-    let axis = cx.axis(x, dim)? as i64;
-    let over = |x| cx.softmax(x, attrs::Softmax { axis });
-    Ok(at_least_1d(cx, x, over))
+/// `Softmax` along `dim`, or its logarithm, computed in `dtype` if that is given.
+fn softmax(cx: &Cx, x: Complex, dim: i64, dtype: Option<DType>, logarithm: bool) -> Lowered {
+    if cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
+        return softmax_of_complex(cx, x, dim, logarithm);
+    }
+    softmax_of(cx, cx.cast(x.re, dtype.unwrap_or_else(|| cx.dtype(x.re))), dim, logarithm)
 }
 
-fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
-    let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
-    let axis = cx.axis(x, dim)?;
-    Ok(at_least_1d(cx, x, |x| log_softmax_of(cx, x, axis)))
-}
-
-fn softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
-    softmax_of_complex(cx, x, dim, false)
-}
-
-fn log_softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
-    softmax_of_complex(cx, x, dim, true)
+/// ONNX has no `Softmax` of 0-d tensors: they count as vectors.
+fn softmax_of(cx: &Cx, x: Value, dim: i64, logarithm: bool) -> Lowered {
+    let (axis, long) = (cx.axis(x, dim)?, vector(cx, x));
+    let soft = if logarithm {
+        log_softmax_of(cx, long, axis)
+    } else {
+        cx.softmax(long, attrs::Softmax { axis: axis as i64 })
+    };
+    Ok(if cx.rank(x) == 0 { cx.squeeze(soft, &[0]) } else { soft })
 }
 
 /// `exp(x - m) / sum(exp(x - m))` with the largest real part `m`; its logarithm is `x - m -
 /// log(sum(exp(x - m)))`.
 fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
-    let dtype = cx.out_dtype()?;
-    let x = x.cast(cx, dtype);
-    // Computed in a real type where one is given.
-    if !cx.recorded(0).is_some_and(|m| m.dtype.is_complex()) {
-        let f = if logarithm { log_softmax } else { softmax };
-        return f(cx, x.re, dim, None);
-    }
+    let x = x.cast(cx, cx.out_dtype()?);
     let axes = match cx.rank(x.re) {
         0 => Vec::new(),
         _ => vec![cx.axis(x.re, dim)?],
@@ -304,7 +293,7 @@ fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered
 /// `Softmax`; slices whose elements are all `-inf` give 0.
 fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
-    let soft = softmax(cx, x, dim, None)?;
+    let soft = softmax_of(cx, x, dim, false)?;
     let hidden = match cx.rank(x) {
         0 => cx.equal(x, f64::NEG_INFINITY),
         _ => all_hidden(cx, x, cx.axis(x, dim)?),
@@ -314,20 +303,9 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
 
 /// Decomposed programs have a flag instead of a type: whether float16 is computed in, and becomes,
 /// float32.
-fn half_to_float_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool) -> Lowered {
-    softmax(cx, x, dim, half_to_float.then_some(DType::F32))
-}
-
-fn half_to_float_log_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool) -> Lowered {
-    log_softmax(cx, x, dim, half_to_float.then_some(DType::F32))
-}
-
-/// `op(x)`; a 0-d `x` is passed as a vector of one element.
-fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
-    match cx.rank(x) {
-        0 => cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]),
-        _ => op(x),
-    }
+fn wider_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool, logarithm: bool) -> Lowered {
+    let dtype = if half_to_float { DType::F32 } else { cx.dtype(x) };
+    softmax_of(cx, cx.cast(x, dtype), dim, logarithm)
 }
 
 checks! {

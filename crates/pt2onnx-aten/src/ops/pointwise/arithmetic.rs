@@ -1,7 +1,7 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
 use crate::math::arcs::{self, log_add_exp};
-use crate::math::elementary::{self, between, pow, power};
+use crate::math::elementary::{self, between, bools_or_numbers, pow, power};
 use crate::math::precision::wide2;
 use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, checks, op};
@@ -145,8 +145,7 @@ fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered
 
 /// `a * b`; for bools, `a and b`.
 fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.and(a, b), |a, b| cx.mul(a, b)))
 }
 
 /// `a^b`, computed in float64.

@@ -1,6 +1,7 @@
 //! Operations on the bits of integers, on truth values, and greatest common divisors.
 
 use crate::math::control::{any, repeat};
+use crate::math::elementary::bools_or_numbers;
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
@@ -40,31 +41,16 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logical_xor, logical_xor),
 ];
 
-/// `of_bools` for bools, `of_ints` for the bits of integers.
-fn bits(
-    cx: &Cx,
-    a: TensorOrScalar,
-    b: TensorOrScalar,
-    of_bools: fn(&Cx, Value, Value) -> Value,
-    of_ints: fn(&Cx, Value, Value) -> Value,
-) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        DType::Bool => of_bools(cx, a, b),
-        _ => of_ints(cx, a, b),
-    })
-}
-
 fn and(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(cx, a, b, |cx, a, b| cx.and(a, b), |cx, a, b| cx.bitwise_and(a, b))
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.and(a, b), |a, b| cx.bitwise_and(a, b)))
 }
 
 fn or(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(cx, a, b, |cx, a, b| cx.or(a, b), |cx, a, b| cx.bitwise_or(a, b))
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.or(a, b), |a, b| cx.bitwise_or(a, b)))
 }
 
 fn xor(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    bits(cx, a, b, |cx, a, b| cx.xor(a, b), |cx, a, b| cx.bitwise_xor(a, b))
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.xor(a, b), |a, b| cx.bitwise_xor(a, b)))
 }
 
 fn not(cx: &Cx, x: Value) -> Lowered {

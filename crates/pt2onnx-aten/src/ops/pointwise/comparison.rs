@@ -1,5 +1,6 @@
 //! Comparisons, choices by a condition, minima and maxima of two operands.
 
+use crate::math::elementary::bools_or_numbers;
 use crate::math::precision::in_range;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
@@ -26,12 +27,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::greater_equal_Tensor, greater_or_equal),
     op!(aten::gt_Scalar, greater),
     op!(aten::gt_Tensor, greater),
-    op!(aten::isclose, isclose, complex = isclose_complex),
+    op!(aten::isclose, isclose),
     op!(aten::isfinite, isfinite),
     op!(aten::isinf, isinf),
     op!(aten::isnan, isnan),
-    op!(aten::isneginf, isneginf),
-    op!(aten::isposinf, isposinf),
+    op!(aten::isneginf, is_one_infinity, positive = false),
+    op!(aten::isposinf, is_one_infinity, positive = true),
     op!(aten::isreal, isreal),
     op!(aten::le_Scalar, less_or_equal),
     op!(aten::le_Tensor, less_or_equal),
@@ -78,7 +79,11 @@ fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
 }
 
 fn equal_numbers(cx: &Cx, a: Complex, b: Complex) -> Value {
-    cx.and(cx.equal(a.re, b.re), cx.equal(a.imag(cx), b.imag(cx)))
+    let equal = cx.equal(a.re, b.re);
+    match a.im.or(b.im) {
+        None => equal,
+        Some(_) => cx.and(equal, cx.equal(a.imag(cx), b.imag(cx))),
+    }
 }
 
 fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
@@ -86,35 +91,19 @@ fn not_equal_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 }
 
 fn less(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        DType::Bool => cx.and(cx.not(a), b),
-        _ => cx.less(a, b),
-    })
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.and(cx.not(a), b), |a, b| cx.less(a, b)))
 }
 
 fn less_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        DType::Bool => cx.or(cx.not(a), b),
-        _ => cx.less_or_equal(a, b),
-    })
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.or(cx.not(a), b), |a, b| cx.less_or_equal(a, b)))
 }
 
 fn greater(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        DType::Bool => cx.and(a, cx.not(b)),
-        _ => cx.greater(a, b),
-    })
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.and(a, cx.not(b)), |a, b| cx.greater(a, b)))
 }
 
 fn greater_or_equal(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a) {
-        DType::Bool => cx.or(a, cx.not(b)),
-        _ => cx.greater_or_equal(a, b),
-    })
+    Ok(bools_or_numbers(cx, a, b, |a, b| cx.or(a, cx.not(b)), |a, b| cx.greater_or_equal(a, b)))
 }
 
 /// `x`, with `value` where `mask` is true.
@@ -132,48 +121,23 @@ fn choose(cx: &Cx, condition: Value, a: TensorOrScalar, b: TensorOrScalar) -> Lo
 }
 
 /// Whether `a` and `b` are equal, or finite with `|a - b| <= atol + rtol |b|`.
-fn isclose(
-    cx: &Cx,
-    a: TensorOrScalar,
-    b: TensorOrScalar,
-    rtol: f64,
-    atol: f64,
-    equal_nan: bool,
-) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    let equal = cx.equal(a, b);
-    let both_nan = equal_nan && cx.dtype(a).is_float();
-    let equal = if both_nan { cx.or(equal, cx.and(cx.is_nan(a), cx.is_nan(b))) } else { equal };
+fn isclose(cx: &Cx, a: Complex, b: Complex, rtol: f64, atol: f64, equal_nan: bool) -> Lowered {
+    let (a, b) = promote_complex(cx, a, b);
+    let equal = equal_numbers(cx, a, b);
+    let nan = |x: Complex| {
+        let re = cx.is_nan(x.re);
+        x.im.map_or(re, |im| cx.or(re, cx.is_nan(im)))
+    };
+    let both_nan = equal_nan && cx.dtype(a.re).is_float();
+    let equal = if both_nan { cx.or(equal, cx.and(nan(a), nan(b))) } else { equal };
     if rtol == 0.0 && atol == 0.0 {
         return Ok(equal);
     }
-    let (x, y) = (cx.to_float(a), cx.to_float(b));
-    let bound = cx.add(cx.mul(cx.abs(y), rtol), atol);
-    let near = within(cx, cx.abs(cx.sub(x, y)), bound);
-    Ok(cx.or(equal, near))
-}
-
-/// Whether `distance` is finite and not above `bound`.
-fn within(cx: &Cx, distance: Value, bound: Value) -> Value {
+    let [x, y] = [a, b].map(|number| number.map(|v| cx.to_float(v)));
+    let bound = cx.add(cx.mul(y.abs(cx), rtol), atol);
+    let distance = x.sub(cx, y).abs(cx);
     let finite = cx.less(distance, f64::INFINITY);
-    cx.and(finite, cx.less_or_equal(distance, bound))
-}
-
-fn isclose_complex(
-    cx: &Cx,
-    a: Complex,
-    b: Complex,
-    rtol: f64,
-    atol: f64,
-    equal_nan: bool,
-) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b);
-    let equal = equal_numbers(cx, a, b);
-    let nan = |c: Complex| cx.or(cx.is_nan(c.re), cx.is_nan(c.imag(cx)));
-    let equal = if equal_nan { cx.or(equal, cx.and(nan(a), nan(b))) } else { equal };
-    let bound = cx.add(cx.mul(b.abs(cx), rtol), atol);
-    let near = within(cx, a.sub(cx, b).abs(cx), bound);
-    Ok(cx.or(equal, near))
+    Ok(cx.or(equal, cx.and(finite, cx.less_or_equal(distance, bound))))
 }
 
 /// `f(x)` for floats; `others` everywhere for other types.
@@ -202,13 +166,9 @@ fn isnan(cx: &Cx, x: Complex) -> Lowered {
     Ok(x.im.map_or(re, |im| cx.or(re, nan(im))))
 }
 
-fn isneginf(cx: &Cx, x: Value) -> Lowered {
-    let signs = attrs::IsInf { detect_positive: false, ..Default::default() };
-    Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
-}
-
-fn isposinf(cx: &Cx, x: Value) -> Lowered {
-    let signs = attrs::IsInf { detect_negative: false, ..Default::default() };
+/// Whether `x` is plus infinity, or minus infinity.
+fn is_one_infinity(cx: &Cx, x: Value, positive: bool) -> Lowered {
+    let signs = attrs::IsInf { detect_positive: positive, detect_negative: !positive };
     Ok(of_floats(cx, x, false, |x| cx.is_inf(x, signs)))
 }
 
@@ -221,27 +181,19 @@ fn isreal(cx: &Cx, x: Complex) -> Lowered {
 }
 
 fn minimum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
     Ok(smaller(cx, a, b))
 }
 
 fn maximum(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
     Ok(larger(cx, a, b))
 }
 
-fn smaller(cx: &Cx, a: Value, b: Value) -> Value {
-    match cx.dtype(a) {
-        DType::Bool => cx.and(a, b),
-        _ => cx.minimum(a, b),
-    }
+fn smaller(cx: &Cx, a: impl Into<TensorOrScalar>, b: impl Into<TensorOrScalar>) -> Value {
+    bools_or_numbers(cx, a, b, |a, b| cx.and(a, b), |a, b| cx.minimum(a, b))
 }
 
-fn larger(cx: &Cx, a: Value, b: Value) -> Value {
-    match cx.dtype(a) {
-        DType::Bool => cx.or(a, b),
-        _ => cx.maximum(a, b),
-    }
+fn larger(cx: &Cx, a: impl Into<TensorOrScalar>, b: impl Into<TensorOrScalar>) -> Value {
+    bools_or_numbers(cx, a, b, |a, b| cx.or(a, b), |a, b| cx.maximum(a, b))
 }
 
 /// The larger operand; `a`, if they are equal. If one is NaN, the other one.

@@ -2,22 +2,22 @@
 
 use crate::math::elementary::{log_of, log1p_of};
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
-use crate::math::precision::{double, wide, wide2};
+use crate::math::precision::{in_double, in_wide, wide2};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::erfc, erfc),
-    op!(aten::erfinv, erfinv),
-    op!(aten::special_entr, entr),
-    op!(aten::special_erfc, erfc),
-    op!(aten::special_erfcx, erfcx),
-    op!(aten::special_erfinv, erfinv),
-    op!(aten::special_log_ndtr, log_ndtr),
-    op!(aten::special_ndtr, ndtr),
-    op!(aten::special_ndtri, ndtri),
-    op!(aten::special_spherical_bessel_j0, spherical_bessel_j0),
+    op!(aten::erfc, in_wide(erfc_of)),
+    op!(aten::erfinv, in_double(erfinv)),
+    op!(aten::special_entr, in_wide(entr)),
+    op!(aten::special_erfc, in_wide(erfc_of)),
+    op!(aten::special_erfcx, in_wide(erfcx)),
+    op!(aten::special_erfinv, in_double(erfinv)),
+    op!(aten::special_log_ndtr, in_wide(log_ndtr)),
+    op!(aten::special_ndtr, in_wide(ndtr_of)),
+    op!(aten::special_ndtri, in_double(ndtri)),
+    op!(aten::special_spherical_bessel_j0, in_double(spherical_bessel_j0)),
     op!(aten::special_xlog1py, xlog1py),
     op!(aten::special_xlog1py_other_scalar, xlog1py),
     op!(aten::special_xlog1py_self_scalar, xlog1py),
@@ -29,56 +29,39 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::xlogy_Tensor, xlogy),
 ];
 
-fn erfc(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| erfc_of(cx, x)))
-}
-
-/// The distribution function of the normal distribution.
-fn ndtr(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| ndtr_of(cx, x)))
-}
-
 /// `e^(x^2) erfc(x)`; for negative `x`, `2 e^(x^2) - erfcx(-x)`.
-fn erfcx(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| {
-        let tail = erfcx_positive(cx, cx.abs(x));
-        let mirrored = cx.sub(cx.mul(cx.exp(cx.mul(x, x)), 2), tail);
-        cx.select(cx.less(x, 0.0), mirrored, tail)
-    }))
+fn erfcx(cx: &Cx, x: Value) -> Value {
+    let tail = erfcx_positive(cx, cx.abs(x));
+    let mirrored = cx.sub(cx.mul(cx.exp(cx.mul(x, x)), 2), tail);
+    cx.select(cx.less(x, 0.0), mirrored, tail)
 }
 
 /// The logarithm of the normal distribution function. With `t = x / sqrt 2` it is `log(erfcx(-t) /
 /// 2) - t^2` of negative `x`, otherwise `log1p(-erfc(t) / 2)`.
-fn log_ndtr(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| {
-        let z = cx.abs(cx.mul(x, FRAC_1_SQRT_2));
-        let tail = erfcx_positive(cx, z);
-        let left = cx.sub(cx.sub(cx.log(tail), LN_2), cx.mul(z, z));
-        let right = log1p_of(cx, cx.mul(cx.mul(bell(cx, z), tail), -0.5));
-        cx.select(cx.less(x, 0.0), left, right)
-    }))
+fn log_ndtr(cx: &Cx, x: Value) -> Value {
+    let z = cx.abs(cx.mul(x, FRAC_1_SQRT_2));
+    let tail = erfcx_positive(cx, z);
+    let left = cx.sub(cx.sub(cx.log(tail), LN_2), cx.mul(z, z));
+    let right = log1p_of(cx, cx.mul(cx.mul(bell(cx, z), tail), -0.5));
+    cx.select(cx.less(x, 0.0), left, right)
 }
 
-fn ndtri(cx: &Cx, y: Value) -> Lowered {
-    Ok(double(cx, y, |y| quantile(cx, cx.sub(y, 0.5), cx.minimum(y, cx.sub(1, y)))))
+fn ndtri(cx: &Cx, y: Value) -> Value {
+    quantile(cx, cx.sub(y, 0.5), cx.minimum(y, cx.sub(1, y)))
 }
 
 /// The inverse of `erf`: the normal quantile of `(1 + x) / 2`, over `sqrt 2`.
-fn erfinv(cx: &Cx, x: Value) -> Lowered {
-    Ok(double(cx, x, |x| {
-        let tail = cx.mul(cx.sub(1, cx.abs(x)), 0.5);
-        let quantile = quantile(cx, cx.mul(x, 0.5), tail);
-        cx.mul(quantile, FRAC_1_SQRT_2)
-    }))
+fn erfinv(cx: &Cx, x: Value) -> Value {
+    let tail = cx.mul(cx.sub(1, cx.abs(x)), 0.5);
+    let quantile = quantile(cx, cx.mul(x, 0.5), tail);
+    cx.mul(quantile, FRAC_1_SQRT_2)
 }
 
 /// `-x log x`; it is 0 at 0 and minus infinity below.
-fn entr(cx: &Cx, x: Value) -> Lowered {
-    Ok(wide(cx, x, |x| {
-        let curve = cx.neg(cx.mul(x, cx.log(x)));
-        let curve = cx.select(cx.equal(x, 0.0), 0.0, curve);
-        cx.select(cx.less(x, 0.0), f64::NEG_INFINITY, curve)
-    }))
+fn entr(cx: &Cx, x: Value) -> Value {
+    let curve = cx.neg(cx.mul(x, cx.log(x)));
+    let curve = cx.select(cx.equal(x, 0.0), 0.0, curve);
+    cx.select(cx.less(x, 0.0), f64::NEG_INFINITY, curve)
 }
 
 /// `x * of_y`, and 0 where `x` is 0 and `y` is not NaN.
@@ -96,12 +79,10 @@ fn xlog1py(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {
 }
 
 /// `sin(x) / x`; it is 1 at 0 and 0 at infinity.
-fn spherical_bessel_j0(cx: &Cx, x: Value) -> Lowered {
-    Ok(double(cx, x, |x| {
-        let quotient = cx.div(cx.sin(x), x);
-        let quotient = cx.select(cx.equal(x, 0.0), 1.0, quotient);
-        cx.select(cx.is_inf(x, Default::default()), 0.0, quotient)
-    }))
+fn spherical_bessel_j0(cx: &Cx, x: Value) -> Value {
+    let quotient = cx.div(cx.sin(x), x);
+    let quotient = cx.select(cx.equal(x, 0.0), 1.0, quotient);
+    cx.select(cx.is_inf(x, Default::default()), 0.0, quotient)
 }
 
 checks! {

@@ -7,42 +7,42 @@ use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::special_chebyshev_polynomial_t, chebyshev_t),
-    op!(aten::special_chebyshev_polynomial_t_n_scalar, chebyshev_t),
-    op!(aten::special_chebyshev_polynomial_t_x_scalar, chebyshev_t),
-    op!(aten::special_chebyshev_polynomial_u, chebyshev_u),
-    op!(aten::special_chebyshev_polynomial_u_n_scalar, chebyshev_u),
-    op!(aten::special_chebyshev_polynomial_u_x_scalar, chebyshev_u),
-    op!(aten::special_chebyshev_polynomial_v, chebyshev_v),
-    op!(aten::special_chebyshev_polynomial_v_n_scalar, chebyshev_v),
-    op!(aten::special_chebyshev_polynomial_v_x_scalar, chebyshev_v),
-    op!(aten::special_chebyshev_polynomial_w, chebyshev_w),
-    op!(aten::special_chebyshev_polynomial_w_n_scalar, chebyshev_w),
-    op!(aten::special_chebyshev_polynomial_w_x_scalar, chebyshev_w),
-    op!(aten::special_hermite_polynomial_h, hermite_h),
-    op!(aten::special_hermite_polynomial_h_n_scalar, hermite_h),
-    op!(aten::special_hermite_polynomial_h_x_scalar, hermite_h),
-    op!(aten::special_hermite_polynomial_he, hermite_he),
-    op!(aten::special_hermite_polynomial_he_n_scalar, hermite_he),
-    op!(aten::special_hermite_polynomial_he_x_scalar, hermite_he),
-    op!(aten::special_laguerre_polynomial_l, laguerre),
-    op!(aten::special_laguerre_polynomial_l_n_scalar, laguerre),
-    op!(aten::special_laguerre_polynomial_l_x_scalar, laguerre),
-    op!(aten::special_legendre_polynomial_p, legendre),
-    op!(aten::special_legendre_polynomial_p_n_scalar, legendre),
-    op!(aten::special_legendre_polynomial_p_x_scalar, legendre),
-    op!(aten::special_shifted_chebyshev_polynomial_t, shifted_chebyshev_t),
-    op!(aten::special_shifted_chebyshev_polynomial_t_n_scalar, shifted_chebyshev_t),
-    op!(aten::special_shifted_chebyshev_polynomial_t_x_scalar, shifted_chebyshev_t),
-    op!(aten::special_shifted_chebyshev_polynomial_u, shifted_chebyshev_u),
-    op!(aten::special_shifted_chebyshev_polynomial_u_n_scalar, shifted_chebyshev_u),
-    op!(aten::special_shifted_chebyshev_polynomial_u_x_scalar, shifted_chebyshev_u),
-    op!(aten::special_shifted_chebyshev_polynomial_v, shifted_chebyshev_v),
-    op!(aten::special_shifted_chebyshev_polynomial_v_n_scalar, shifted_chebyshev_v),
-    op!(aten::special_shifted_chebyshev_polynomial_v_x_scalar, shifted_chebyshev_v),
-    op!(aten::special_shifted_chebyshev_polynomial_w, shifted_chebyshev_w),
-    op!(aten::special_shifted_chebyshev_polynomial_w_n_scalar, shifted_chebyshev_w),
-    op!(aten::special_shifted_chebyshev_polynomial_w_x_scalar, shifted_chebyshev_w),
+    op!(aten::special_chebyshev_polynomial_t, polynomial(&CHEBYSHEV_T)),
+    op!(aten::special_chebyshev_polynomial_t_n_scalar, polynomial(&CHEBYSHEV_T)),
+    op!(aten::special_chebyshev_polynomial_t_x_scalar, polynomial(&CHEBYSHEV_T)),
+    op!(aten::special_chebyshev_polynomial_u, polynomial(&CHEBYSHEV_U)),
+    op!(aten::special_chebyshev_polynomial_u_n_scalar, polynomial(&CHEBYSHEV_U)),
+    op!(aten::special_chebyshev_polynomial_u_x_scalar, polynomial(&CHEBYSHEV_U)),
+    op!(aten::special_chebyshev_polynomial_v, polynomial(&CHEBYSHEV_V)),
+    op!(aten::special_chebyshev_polynomial_v_n_scalar, polynomial(&CHEBYSHEV_V)),
+    op!(aten::special_chebyshev_polynomial_v_x_scalar, polynomial(&CHEBYSHEV_V)),
+    op!(aten::special_chebyshev_polynomial_w, polynomial(&CHEBYSHEV_W)),
+    op!(aten::special_chebyshev_polynomial_w_n_scalar, polynomial(&CHEBYSHEV_W)),
+    op!(aten::special_chebyshev_polynomial_w_x_scalar, polynomial(&CHEBYSHEV_W)),
+    op!(aten::special_hermite_polynomial_h, polynomial(&HERMITE_H)),
+    op!(aten::special_hermite_polynomial_h_n_scalar, polynomial(&HERMITE_H)),
+    op!(aten::special_hermite_polynomial_h_x_scalar, polynomial(&HERMITE_H)),
+    op!(aten::special_hermite_polynomial_he, polynomial(&HERMITE_HE)),
+    op!(aten::special_hermite_polynomial_he_n_scalar, polynomial(&HERMITE_HE)),
+    op!(aten::special_hermite_polynomial_he_x_scalar, polynomial(&HERMITE_HE)),
+    op!(aten::special_laguerre_polynomial_l, polynomial(&LAGUERRE)),
+    op!(aten::special_laguerre_polynomial_l_n_scalar, polynomial(&LAGUERRE)),
+    op!(aten::special_laguerre_polynomial_l_x_scalar, polynomial(&LAGUERRE)),
+    op!(aten::special_legendre_polynomial_p, polynomial(&LEGENDRE)),
+    op!(aten::special_legendre_polynomial_p_n_scalar, polynomial(&LEGENDRE)),
+    op!(aten::special_legendre_polynomial_p_x_scalar, polynomial(&LEGENDRE)),
+    op!(aten::special_shifted_chebyshev_polynomial_t, shifted(&CHEBYSHEV_T)),
+    op!(aten::special_shifted_chebyshev_polynomial_t_n_scalar, shifted(&CHEBYSHEV_T)),
+    op!(aten::special_shifted_chebyshev_polynomial_t_x_scalar, shifted(&CHEBYSHEV_T)),
+    op!(aten::special_shifted_chebyshev_polynomial_u, shifted(&CHEBYSHEV_U)),
+    op!(aten::special_shifted_chebyshev_polynomial_u_n_scalar, shifted(&CHEBYSHEV_U)),
+    op!(aten::special_shifted_chebyshev_polynomial_u_x_scalar, shifted(&CHEBYSHEV_U)),
+    op!(aten::special_shifted_chebyshev_polynomial_v, shifted(&CHEBYSHEV_V)),
+    op!(aten::special_shifted_chebyshev_polynomial_v_n_scalar, shifted(&CHEBYSHEV_V)),
+    op!(aten::special_shifted_chebyshev_polynomial_v_x_scalar, shifted(&CHEBYSHEV_V)),
+    op!(aten::special_shifted_chebyshev_polynomial_w, shifted(&CHEBYSHEV_W)),
+    op!(aten::special_shifted_chebyshev_polynomial_w_n_scalar, shifted(&CHEBYSHEV_W)),
+    op!(aten::special_shifted_chebyshev_polynomial_w_x_scalar, shifted(&CHEBYSHEV_W)),
 ];
 
 /// A family: the polynomial of degree 0 is 1.
@@ -65,26 +65,27 @@ const fn chebyshev_family(first: (f64, f64)) -> Family {
     Family { first, next: chebyshev, limited: false }
 }
 
+// The first to the fourth kind.
 const CHEBYSHEV_T: Family = chebyshev_family((1.0, 0.0));
 const CHEBYSHEV_U: Family = chebyshev_family((2.0, 0.0));
 const CHEBYSHEV_V: Family = chebyshev_family((2.0, -1.0));
 const CHEBYSHEV_W: Family = chebyshev_family((2.0, 1.0));
 
-/// `2 (x q - k p)`
+/// Hermite polynomials of physics: `2 (x q - k p)`
 const HERMITE_H: Family = Family {
     first: (2.0, 0.0),
     next: |cx, x, k, p, q| cx.mul(cx.sub(cx.mul(x, q), cx.mul(k, p)), 2),
     limited: true,
 };
 
-/// `x q - k p`
+/// Hermite polynomials of probability theory: `x q - k p`
 const HERMITE_HE: Family = Family {
     first: (1.0, 0.0),
     next: |cx, x, k, p, q| cx.sub(cx.mul(x, q), cx.mul(k, p)),
     limited: true,
 };
 
-/// `((2k + 1 - x) q - k p) / (k + 1)`
+/// Laguerre polynomials: `((2k + 1 - x) q - k p) / (k + 1)`
 const LAGUERRE: Family = Family {
     first: (-1.0, 1.0),
     next: |cx, x, k, p, q| {
@@ -95,7 +96,7 @@ const LAGUERRE: Family = Family {
     limited: false,
 };
 
-/// `((2k + 1) x q - k p) / (k + 1)`
+/// Legendre polynomials: `((2k + 1) x q - k p) / (k + 1)`
 const LEGENDRE: Family = Family {
     first: (1.0, 0.0),
     next: |cx, x, k, p, q| {
@@ -106,74 +107,18 @@ const LEGENDRE: Family = Family {
     limited: false,
 };
 
-/// Chebyshev polynomials of the first kind.
-fn chebyshev_t(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &CHEBYSHEV_T)
-}
-
-/// Chebyshev polynomials of the second kind.
-fn chebyshev_u(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &CHEBYSHEV_U)
-}
-
-/// Chebyshev polynomials of the third kind.
-fn chebyshev_v(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &CHEBYSHEV_V)
-}
-
-/// Chebyshev polynomials of the fourth kind.
-fn chebyshev_w(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &CHEBYSHEV_W)
-}
-
-/// Hermite polynomials of physics.
-fn hermite_h(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &HERMITE_H)
-}
-
-/// Hermite polynomials of probability theory.
-fn hermite_he(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &HERMITE_HE)
-}
-
-/// Laguerre polynomials.
-fn laguerre(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &LAGUERRE)
-}
-
-/// Legendre polynomials.
-fn legendre(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    orthogonal(cx, x, n, &LEGENDRE)
-}
-
-/// Chebyshev polynomials of the first kind, of `2x - 1`.
-fn shifted_chebyshev_t(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    shifted(cx, x, n, &CHEBYSHEV_T)
-}
-
-/// Chebyshev polynomials of the second kind, of `2x - 1`.
-fn shifted_chebyshev_u(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    shifted(cx, x, n, &CHEBYSHEV_U)
-}
-
-/// Chebyshev polynomials of the third kind, of `2x - 1`.
-fn shifted_chebyshev_v(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    shifted(cx, x, n, &CHEBYSHEV_V)
-}
-
-/// Chebyshev polynomials of the fourth kind, of `2x - 1`.
-fn shifted_chebyshev_w(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar) -> Lowered {
-    shifted(cx, x, n, &CHEBYSHEV_W)
+/// The polynomial of a family.
+const fn polynomial(
+    family: &'static Family,
+) -> impl Fn(&Cx, TensorOrScalar, TensorOrScalar) -> Lowered + Copy {
+    move |cx, x, n| wide2(cx, x, n, |x, n| of_degree(cx, x, n, family))
 }
 
 /// The polynomial of a family, of `2x - 1`.
-fn shifted(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {
-    wide2(cx, x, n, |x, n| of_degree(cx, cx.sub(cx.add(x, x), 1), n, family))
-}
-
-/// The polynomial of a family.
-fn orthogonal(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) -> Lowered {
-    wide2(cx, x, n, |x, n| of_degree(cx, x, n, family))
+const fn shifted(
+    family: &'static Family,
+) -> impl Fn(&Cx, TensorOrScalar, TensorOrScalar) -> Lowered + Copy {
+    move |cx, x, n| wide2(cx, x, n, |x, n| of_degree(cx, cx.sub(cx.add(x, x), 1), n, family))
 }
 
 /// The polynomial of degree `n` truncated to an integer; 0 for negative ones. The loop runs to the

@@ -16,31 +16,31 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_neg_view_copy, neg, complex = neg),
     op!(aten::abs, abs, meta = meta::real),
     op!(aten::absolute, abs),
-    op!(aten::acos, acos),
-    op!(aten::acosh, acosh),
+    op!(aten::acos, number(acos_of, Complex::acos)),
+    op!(aten::acosh, number(acosh_of, Complex::acosh)),
     op!(aten::angle, angle, meta = meta_angle),
-    op!(aten::arccos, acos),
-    op!(aten::arccosh, acosh),
-    op!(aten::arcsin, asin),
-    op!(aten::arcsinh, asinh),
-    op!(aten::arctan, atan),
-    op!(aten::arctanh, atanh),
-    op!(aten::asin, asin),
-    op!(aten::asinh, asinh),
-    op!(aten::atan, atan),
-    op!(aten::atanh, atanh),
-    op!(aten::ceil, ceil),
-    op!(aten::cos, cos),
-    op!(aten::cosh, cosh),
+    op!(aten::arccos, number(acos_of, Complex::acos)),
+    op!(aten::arccosh, number(acosh_of, Complex::acosh)),
+    op!(aten::arcsin, number(asin_of, Complex::asin)),
+    op!(aten::arcsinh, number(asinh_of, Complex::asinh)),
+    op!(aten::arctan, number(atan_of, Complex::atan)),
+    op!(aten::arctanh, number(atanh_of, Complex::atanh)),
+    op!(aten::asin, number(asin_of, Complex::asin)),
+    op!(aten::asinh, number(asinh_of, Complex::asinh)),
+    op!(aten::atan, number(atan_of, Complex::atan)),
+    op!(aten::atanh, number(atanh_of, Complex::atanh)),
+    op!(aten::ceil, of_floats(|cx, x| cx.ceil(x))),
+    op!(aten::cos, number(|cx, x| cx.cos(x), Complex::cos)),
+    op!(aten::cosh, number(cosh_of, Complex::cosh)),
     op!(aten::deg2rad, scaled, factor = PI / 180.0),
     op!(aten::erf, erf),
-    op!(aten::exp, exp),
+    op!(aten::exp, number(|cx, x| cx.exp(x), Complex::exp)),
     op!(aten::exp2, exp2),
-    op!(aten::expm1, expm1),
-    op!(aten::fix, trunc),
-    op!(aten::floor, floor),
+    op!(aten::expm1, wide_number(expm1_of, Complex::expm1)),
+    op!(aten::fix, of_floats(trunc_of)),
+    op!(aten::floor, of_floats(|cx, x| cx.floor(x))),
     op!(aten::frac, frac),
-    op!(aten::log, log),
+    op!(aten::log, number(log_of, Complex::log)),
     op!(aten::log10, log_to_base, base = 10.0),
     op!(aten::log1p, log1p),
     op!(aten::log2, log_to_base, base = 2.0),
@@ -50,30 +50,30 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::negative, neg, complex = neg),
     op!(aten::positive, same, complex = same, meta = meta::same),
     op!(aten::rad2deg, scaled, factor = 180.0 / PI),
-    op!(aten::reciprocal, reciprocal),
+    op!(aten::reciprocal, number(|cx, x| cx.reciprocal(x), Complex::reciprocal)),
     op!(aten::round, round, decimals = 0),
     op!(aten::round_decimals, round),
     op!(aten::rsqrt, rsqrt),
     op!(aten::sgn, sgn),
-    op!(aten::sigmoid, sigmoid),
+    op!(aten::sigmoid, number(|cx, x| cx.sigmoid(x), Complex::sigmoid)),
     op!(aten::sign, sign),
     op!(aten::signbit, signbit),
-    op!(aten::sin, sin),
+    op!(aten::sin, number(|cx, x| cx.sin(x), Complex::sin)),
     op!(aten::sinc, sinc),
-    op!(aten::sinh, sinh),
+    op!(aten::sinh, number(sinh_of, Complex::sinh)),
     op!(aten::special_erf, erf),
     op!(aten::special_exp2, exp2),
-    op!(aten::special_expit, sigmoid),
-    op!(aten::special_expm1, expm1),
+    op!(aten::special_expit, number(|cx, x| cx.sigmoid(x), Complex::sigmoid)),
+    op!(aten::special_expm1, wide_number(expm1_of, Complex::expm1)),
     op!(aten::special_log1p, log1p),
     op!(aten::special_logit, logit),
     op!(aten::special_round, round),
     op!(aten::special_sinc, sinc),
-    op!(aten::sqrt, sqrt),
+    op!(aten::sqrt, number(|cx, x| cx.sqrt(x), Complex::sqrt)),
     op!(aten::square, square),
-    op!(aten::tan, tan),
-    op!(aten::tanh, tanh),
-    op!(aten::trunc, trunc),
+    op!(aten::tan, number(tan_of, Complex::tan)),
+    op!(aten::tanh, number(|cx, x| cx.tanh(x), Complex::tanh)),
+    op!(aten::trunc, of_floats(trunc_of)),
 ];
 
 /// `real(x)` for a real tensor, `complex(x)` for a complex one. Integers become floats first.
@@ -99,72 +99,20 @@ fn of_wide_number(
     of_number(cx, x, |x| wide(cx, x, real), complex)
 }
 
-fn acos(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| acos_of(cx, x), |x| x.acos(cx))
+/// The lowering [`of_number`].
+const fn number(
+    real: fn(&Cx, Value) -> Value,
+    complex: fn(Complex, &Cx) -> Complex,
+) -> impl Fn(&Cx, Complex) -> Lowered + Copy {
+    move |cx, x| of_number(cx, x, |x| real(cx, x), |x| complex(x, cx))
 }
 
-fn acosh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| acosh_of(cx, x), |x| x.acosh(cx))
-}
-
-fn asin(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| asin_of(cx, x), |x| x.asin(cx))
-}
-
-fn asinh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| asinh_of(cx, x), |x| x.asinh(cx))
-}
-
-fn atan(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| atan_of(cx, x), |x| x.atan(cx))
-}
-
-fn atanh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| atanh_of(cx, x), |x| x.atanh(cx))
-}
-
-fn cos(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.cos(x), |x| x.cos(cx))
-}
-
-fn cosh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cosh_of(cx, x), |x| x.cosh(cx))
-}
-
-fn exp(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.exp(x), |x| x.exp(cx))
-}
-
-fn log(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| log_of(cx, x), |x| x.log(cx))
-}
-
-fn reciprocal(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.reciprocal(x), |x| x.reciprocal(cx))
-}
-
-fn sigmoid(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.sigmoid(x), |x| x.sigmoid(cx))
-}
-
-fn sin(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.sin(x), |x| x.sin(cx))
-}
-
-fn sinh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| sinh_of(cx, x), |x| x.sinh(cx))
-}
-
-fn sqrt(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.sqrt(x), |x| x.sqrt(cx))
-}
-
-fn tan(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| tan_of(cx, x), |x| x.tan(cx))
-}
-
-fn tanh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.tanh(x), |x| x.tanh(cx))
+/// The lowering [`of_wide_number`].
+const fn wide_number(
+    real: fn(&Cx, Value) -> Value,
+    complex: fn(Complex, &Cx) -> Complex,
+) -> impl Fn(&Cx, Complex) -> Lowered + Copy {
+    move |cx, x| of_wide_number(cx, x, |x| real(cx, x), |x| complex(x, cx))
 }
 
 fn erf(cx: &Cx, x: Value) -> Lowered {
@@ -174,11 +122,6 @@ fn erf(cx: &Cx, x: Value) -> Lowered {
 /// `2^x`.
 fn exp2(cx: &Cx, x: Complex) -> Lowered {
     of_number(cx, x, |x| cx.pow(2, x), |x| x.scale(cx, LN_2).exp(cx))
-}
-
-/// `e^x - 1`.
-fn expm1(cx: &Cx, x: Complex) -> Lowered {
-    of_wide_number(cx, x, |x| expm1_of(cx, x), |x| x.expm1(cx))
 }
 
 /// `1 / sqrt(x)`.
@@ -261,21 +204,8 @@ fn sgn(cx: &Cx, x: Complex) -> Lowered {
 }
 
 /// `f(x)` for floats, `x` for integers.
-fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
-    Ok(if cx.dtype(x).is_float() { f(x) } else { x })
-}
-
-fn ceil(cx: &Cx, x: Value) -> Lowered {
-    of_floats(cx, x, |x| cx.ceil(x))
-}
-
-fn floor(cx: &Cx, x: Value) -> Lowered {
-    of_floats(cx, x, |x| cx.floor(x))
-}
-
-/// `x` rounded towards zero.
-fn trunc(cx: &Cx, x: Value) -> Lowered {
-    of_floats(cx, x, |x| trunc_of(cx, x))
+const fn of_floats(f: fn(&Cx, Value) -> Value) -> impl Fn(&Cx, Value) -> Lowered + Copy {
+    move |cx, x| Ok(if cx.dtype(x).is_float() { f(cx, x) } else { x })
 }
 
 fn same(_: &Cx, x: Value) -> Lowered {

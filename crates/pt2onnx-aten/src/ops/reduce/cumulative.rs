@@ -3,15 +3,15 @@
 use crate::math::arcs::log_add_exp;
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, highest, lowest, running_sums};
-use crate::meta::{self, typed};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
-    op!(aten::cummax, cummax),
-    op!(aten::cummin, cummin),
+    op!(aten::cummax, cumulative_extreme(Extreme::Max)),
+    op!(aten::cummin, cumulative_extreme(Extreme::Min)),
     op!(aten::cumprod, cumprod, complex = cumprod_complex, meta = meta_counted),
     op!(aten::cumsum, cumsum, parts, meta = meta_counted),
     op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex, meta = meta::same),
@@ -53,55 +53,57 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
 
 /// [`cumprod`] of complex numbers.
 fn cumprod_complex(cx: &Cx, x: Complex, dim: i64, _dtype: Ignored) -> Lowered {
-    let dtype = cx.out_dtype()?;
-    let shape = cx.shape(x.re);
-    let x = x.cast(cx, dtype).complex(cx);
+    let x = x.cast(cx, cx.out_dtype()?);
     let axis = cx.axis(x.re, dim)?;
-    if shape.is_empty() {
+    if cx.rank(x.re) == 0 {
         return Ok(cx.pairs(x));
     }
     let start = [Scalar::Int(1), Scalar::Int(0)];
-    let found = scan(cx, axis, &x.parts(), &start, |product, factor| {
-        let of = |v: &[Value]| Complex::new(v[0], v[1]);
-        of(product).mul(cx, of(factor)).parts()
-    });
-    Ok(cx.pairs(Complex::new(found[0], found[1])))
+    Ok(scan_complex(cx, x, axis, start, |product, factor| product.mul(cx, factor)))
 }
 
-/// The largest of the first 1, 2, .. elements along `dim`, and its index.
-fn cummax(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
-    cumulative_extreme(cx, Extreme::Max, x, dim)
-}
-
-/// The smallest of the first 1, 2, .. elements along `dim`, and its index.
-fn cummin(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
-    cumulative_extreme(cx, Extreme::Min, x, dim)
-}
-
-/// The extreme so far and the index of its last occurrence. From the first NaN on, it is NaN.
-fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Value; 2]> {
-    let axis = cx.axis(x, dim)?;
-    if cx.rank(x) == 0 {
-        return Ok([x, cx.scalar(0, DType::I64)]);
-    }
-    let dtype = cx.dtype(x);
-    // ONNX orders no bools.
-    let numbers = if dtype == DType::Bool { cx.cast(x, DType::I32) } else { x };
-    let kind = cx.dtype(numbers);
-    let first = match of {
-        Extreme::Max => lowest(kind),
-        Extreme::Min => highest(kind),
-    };
-    let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
-    let found = scan(cx, axis, &[numbers, indices], &[first, Scalar::Int(0)], |state, slice| {
-        let better = match of {
-            Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
-            Extreme::Min => cx.less_or_equal(slice[0], state[0]),
+/// The largest or smallest of the first 1, 2, .. elements along `dim`, and the index of its last
+/// occurrence. From the first NaN on, it is NaN.
+const fn cumulative_extreme(of: Extreme) -> impl Fn(&Cx, Value, i64) -> Lowered<[Value; 2]> + Copy {
+    move |cx, x, dim| {
+        let axis = cx.axis(x, dim)?;
+        if cx.rank(x) == 0 {
+            return Ok([x, cx.scalar(0, DType::I64)]);
+        }
+        let dtype = cx.dtype(x);
+        // ONNX orders no bools.
+        let numbers = if dtype == DType::Bool { cx.cast(x, DType::I32) } else { x };
+        let kind = cx.dtype(numbers);
+        let first = match of {
+            Extreme::Max => lowest(kind),
+            Extreme::Min => highest(kind),
         };
-        let better = if kind.is_float() { cx.or(better, cx.is_nan(slice[0])) } else { better };
-        vec![cx.select(better, slice[0], state[0]), cx.select(better, slice[1], state[1])]
+        let indices = cx.cast(cx.iota(&cx.dim(x, axis as i64)), DType::I64);
+        let start = [first, Scalar::Int(0)];
+        let found = scan(cx, axis, &[numbers, indices], &start, |state, slice| {
+            let better = match of {
+                Extreme::Max => cx.greater_or_equal(slice[0], state[0]),
+                Extreme::Min => cx.less_or_equal(slice[0], state[0]),
+            };
+            let better = if kind.is_float() { cx.or(better, cx.is_nan(slice[0])) } else { better };
+            vec![cx.select(better, slice[0], state[0]), cx.select(better, slice[1], state[1])]
+        });
+        Ok([cx.cast(found[0], dtype), found[1]])
+    }
+}
+
+/// A `Scan` of complex numbers by `next`, from `start`.
+fn scan_complex(
+    cx: &Cx,
+    x: Complex,
+    axis: usize,
+    start: [Scalar; 2],
+    next: impl Fn(Complex, Complex) -> Complex,
+) -> Value {
+    let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
+        next(Complex::new(state[0], state[1]), Complex::new(slice[0], slice[1])).parts()
     });
-    Ok([cx.cast(found[0], dtype), found[1]])
+    cx.pairs(Complex::new(found[0], found[1]))
 }
 
 /// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of [`log_add_exp`] of
@@ -126,17 +128,13 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
         return Ok(cx.pairs(x));
     }
     let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
-    let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
-        let of = |v: &[Value]| Complex::new(v[0], v[1]);
-        of(slice).log_add_exp(cx, of(state)).parts()
-    });
-    Ok(cx.pairs(Complex::new(found[0], found[1])))
+    Ok(scan_complex(cx, x, axis, start, |sum, term| term.log_add_exp(cx, sum)))
 }
 
-/// [`meta::like`], and integers become int64.
-fn meta_counted(cx: &Cx, args: meta::Like) -> Lowered {
-    let dtype = args.dtype.unwrap_or(meta::sum_type(cx, args.input));
-    Ok(typed(cx, dtype, &cx.shape(args.input)))
+/// [`meta::made`], and integers become int64.
+fn meta_counted(cx: &Cx, args: meta::Made) -> Lowered {
+    let natural = args.input.map(|x| meta::sum_type(cx, x));
+    meta::made(cx, meta::Made { dtype: args.dtype.or(natural), ..args })
 }
 
 checks! {

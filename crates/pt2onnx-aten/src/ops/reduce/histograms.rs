@@ -12,8 +12,8 @@ use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_histogramdd_bin_edges, histogramdd_edges),
-    op!(aten::_histogramdd_from_bin_cts, histogramdd_counts),
-    op!(aten::_histogramdd_from_bin_tensors, histogramdd_counts),
+    op!(aten::_histogramdd_from_bin_cts, histogramdd),
+    op!(aten::_histogramdd_from_bin_tensors, histogramdd),
     op!(aten::bincount, bincount, meta = meta_bincount),
     op!(aten::histc, histc),
     op!(aten::histogram_bin_ct, histogram),
@@ -116,11 +116,16 @@ fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
     if cx.numel(x).as_int() == Some(0) {
         return Ok((cx.scalar(min - 1.0, dtype), cx.scalar(max + 1.0, dtype)));
     }
+    Ok(extent(cx, x, 1.0))
+}
+
+/// The smallest and the largest element, each moved by `margin` if they are equal.
+fn extent(cx: &Cx, x: Value, margin: f64) -> (Value, Value) {
     let axes = all_axes(cx, x);
-    let (low, high) =
-        (reduce(cx, Reduction::Min, x, &axes, false), reduce(cx, Reduction::Max, x, &axes, false));
+    let of = |op| reduce(cx, op, x, &axes, false);
+    let (low, high) = (of(Reduction::Min), of(Reduction::Max));
     let same = cx.equal(low, high);
-    Ok((cx.select(same, cx.sub(low, 1.0), low), cx.select(same, cx.add(high, 1.0), high)))
+    (cx.select(same, cx.sub(low, margin), low), cx.select(same, cx.add(high, margin), high))
 }
 
 /// `bins + 1` edges of equal distances, over the given range or that of the elements.
@@ -136,15 +141,7 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
     }
     let (low, high) = match ends {
         Some((low, high)) => (cx.scalar(low, dtype), cx.scalar(high, dtype)),
-        None => {
-            let axes = all_axes(cx, x);
-            let (low, high) = (
-                reduce(cx, Reduction::Min, x, &axes, false),
-                reduce(cx, Reduction::Max, x, &axes, false),
-            );
-            let same = cx.equal(low, high);
-            (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
-        }
+        None => extent(cx, x, 0.5),
     };
     Ok(spaced(cx, low, high, &steps, dtype))
 }
@@ -206,13 +203,6 @@ fn histogramdd(cx: &Cx, args: HistogramArgs) -> Lowered<Vec<Value>> {
     Ok([counts].into_iter().chain(edges).collect())
 }
 
-/// The first result of [`histogramdd`].
-fn histogramdd_counts(cx: &Cx, args: HistogramArgs) -> Lowered {
-    let points = points(cx, args.input);
-    let edges = all_edges(cx, points, args.bins, args.range.as_deref())?;
-    Ok(counts(cx, points, &edges, args.weight, args.density))
-}
-
 /// The edges that [`histogramdd`] uses.
 fn histogramdd_edges(cx: &Cx, args: HistogramArgs) -> Lowered<Vec<Value>> {
     all_edges(cx, points(cx, args.input), args.bins, args.range.as_deref())
@@ -256,13 +246,9 @@ fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, densit
     widths.fold(share, |share, width| cx.div(share, width))
 }
 
-arguments! {
-    struct MetaBins { weights: Option<Value> }
-}
-
 /// Counts, or sums of weights.
-fn meta_bincount(cx: &Cx, args: MetaBins) -> Lowered {
-    let dtype = match args.weights.map(|w| cx.dtype(w)) {
+fn meta_bincount(cx: &Cx, _: Value, weights: Option<Value>) -> Lowered {
+    let dtype = match weights.map(|w| cx.dtype(w)) {
         None => DType::I64,
         Some(DType::F32) => DType::F32,
         Some(_) => DType::F64,

@@ -267,15 +267,11 @@ fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: Number) -> Lowered {
     Ok(x.times(cx, scale).value(cx))
 }
 
-arguments! {
-    struct Matrix { input: Value }
-}
-
 /// A number for each pair of rows.
-fn meta_pdist(cx: &Cx, args: Matrix) -> Lowered {
-    let n = cx.dim(args.input, 0);
+fn meta_pdist(cx: &Cx, x: Value) -> Lowered {
+    let n = cx.dim(x, 0);
     let pairs = (&n * &(&n - 1)).floor_div(&Expr::int(2));
-    Ok(sized(cx, args.input, &[cx.constraints().simplify(&pairs)]))
+    Ok(sized(cx, x, &[cx.constraints().simplify(&pairs)]))
 }
 
 checks! {

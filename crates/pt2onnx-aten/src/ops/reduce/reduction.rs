@@ -17,27 +17,27 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_aminmax, aminmax, keepdim = false),
     op!(aten::_aminmax_dim, aminmax),
-    op!(aten::_is_all_true, all, meta = meta_truth, keepdim = false),
-    op!(aten::all, all, meta = meta_truth, keepdim = false),
-    op!(aten::all_dim, all, meta = meta_truth),
-    op!(aten::all_dims, all, meta = meta_truth),
-    op!(aten::amax, amax),
-    op!(aten::amin, amin),
+    op!(aten::_is_all_true, truth(Extreme::Min), meta = meta_truth, keepdim = false),
+    op!(aten::all, truth(Extreme::Min), meta = meta_truth, keepdim = false),
+    op!(aten::all_dim, truth(Extreme::Min), meta = meta_truth),
+    op!(aten::all_dims, truth(Extreme::Min), meta = meta_truth),
+    op!(aten::amax, extreme_of(Extreme::Max)),
+    op!(aten::amin, extreme_of(Extreme::Min)),
     op!(aten::aminmax, aminmax),
-    op!(aten::any, any, meta = meta_truth, keepdim = false),
-    op!(aten::any_dim, any, meta = meta_truth),
-    op!(aten::any_dims, any, meta = meta_truth),
-    op!(aten::argmax, argmax),
-    op!(aten::argmin, argmin),
+    op!(aten::any, truth(Extreme::Max), meta = meta_truth, keepdim = false),
+    op!(aten::any_dim, truth(Extreme::Max), meta = meta_truth),
+    op!(aten::any_dims, truth(Extreme::Max), meta = meta_truth),
+    op!(aten::argmax, arg(Extreme::Max)),
+    op!(aten::argmin, arg(Extreme::Min)),
     op!(aten::count_nonzero, count_nonzero),
     op!(aten::count_nonzero_dim_IntList, count_nonzero),
     op!(aten::logsumexp, logsumexp, complex = logsumexp_complex, meta = meta_logsumexp),
-    op!(aten::max, amax, keepdim = false),
-    op!(aten::max_dim, max_dim),
+    op!(aten::max, extreme_of(Extreme::Max), keepdim = false),
+    op!(aten::max_dim, extreme_with_index(Extreme::Max)),
     op!(aten::mean, mean, complex = mean_complex, meta = meta::mean, keepdim = false),
     op!(aten::mean_dim, mean, complex = mean_complex, meta = meta::mean),
-    op!(aten::min, amin, keepdim = false),
-    op!(aten::min_dim, min_dim),
+    op!(aten::min, extreme_of(Extreme::Min), keepdim = false),
+    op!(aten::min_dim, extreme_with_index(Extreme::Min)),
     op!(aten::nanmean, nanmean, complex = nanmean_complex, meta = meta::mean),
     op!(aten::nansum, nansum, meta = meta::sum),
     op!(aten::prod, prod, complex = prod_complex, meta = meta::sum, keepdim = false),
@@ -190,104 +190,72 @@ fn nanmean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     Ok(cx.pairs(x.map(part)))
 }
 
-/// The largest element, or NaN.
-fn amax(cx: &Cx, args: ReduceArgs) -> Lowered {
-    let axes = cx.axes(args.input, args.dim.as_deref())?;
-    Ok(extreme(cx, Extreme::Max, args.input, &axes, args.keepdim))
-}
-
-/// The smallest element, or NaN.
-fn amin(cx: &Cx, args: ReduceArgs) -> Lowered {
-    let axes = cx.axes(args.input, args.dim.as_deref())?;
-    Ok(extreme(cx, Extreme::Min, args.input, &axes, args.keepdim))
+/// The largest or smallest element, or NaN.
+const fn extreme_of(of: Extreme) -> impl Fn(&Cx, ReduceArgs) -> Lowered + Copy {
+    move |cx, args| {
+        let axes = cx.axes(args.input, args.dim.as_deref())?;
+        Ok(extreme(cx, of, args.input, &axes, args.keepdim))
+    }
 }
 
 /// The smallest and the largest element. Without `dim`, `keepdim` keeps all dimensions.
 fn aminmax(cx: &Cx, args: ReduceArgs) -> Lowered<[Value; 2]> {
-    Ok([amin(cx, args.clone())?, amax(cx, args)?])
+    Ok([extreme_of(Extreme::Min)(cx, args.clone())?, extreme_of(Extreme::Max)(cx, args)?])
 }
 
-/// The largest element along `dim`, or NaN, and the index of its first occurrence.
-fn max_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
-    extreme_with_index(cx, Extreme::Max, x, dim, keepdim)
-}
-
-/// The smallest element along `dim`, or NaN, and the index of its first occurrence.
-fn min_dim(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Option<Value>; 2]> {
-    extreme_with_index(cx, Extreme::Min, x, dim, keepdim)
-}
-
-/// The extreme along `dim` and the index of its first occurrence, each if it is read.
-fn extreme_with_index(
-    cx: &Cx,
+/// The extreme along `dim`, or NaN, and the index of its first occurrence, each if it is read.
+const fn extreme_with_index(
     of: Extreme,
-    x: Value,
-    dim: i64,
-    keepdim: bool,
-) -> Lowered<[Option<Value>; 2]> {
-    let axis = cx.axis(x, dim)?;
-    if cx.rank(x) == 0 {
-        return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
-    }
-    let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
-    let indices = cx.is_used(1).then(|| arg_extreme(cx, of, x, axis, keepdim));
-    Ok([values, indices])
-}
-
-/// The index of the largest element, or of the first NaN.
-fn argmax(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
-    arg(cx, Extreme::Max, x, dim, keepdim)
-}
-
-/// The index of the smallest element, or of the first NaN.
-fn argmin(cx: &Cx, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
-    arg(cx, Extreme::Min, x, dim, keepdim)
-}
-
-/// The index of the first extreme along `dim`, or among all elements.
-fn arg(cx: &Cx, of: Extreme, x: Value, dim: Option<i64>, keepdim: bool) -> Lowered {
-    let Some(dim) = dim else {
-        let found = arg_extreme(cx, of, flat(cx, x), 0, false);
-        let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
-        return Ok(cx.reshape(found, &ones));
-    };
-    let axis = cx.axis(x, dim)?;
-    if cx.rank(x) == 0 {
-        return Ok(cx.scalar(0, DType::I64));
-    }
-    Ok(arg_extreme(cx, of, x, axis, keepdim))
-}
-
-/// Whether all elements are not 0.
-fn all(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
-    truth(cx, Extreme::Min, args)
-}
-
-/// Whether an element is not 0.
-fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
-    truth(cx, Extreme::Max, args)
-}
-
-/// The smallest or largest truth value. Here, an empty list of dimensions means no dimension. The
-/// result of uint8 is uint8.
-fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
-    let x = args.input;
-    let axes = match args.dim.as_deref() {
-        Some([]) => vec![],
-        dims => cx.axes(x.re, dims)?,
-    };
-    if is_empty_along(cx, x.re, &axes) {
-        return Ok(cx.full(&cx.out_shape()?, of == Extreme::Min, cx.out_dtype()?));
-    }
-    let truth = x.truth(cx);
-    let found = match of {
-        Extreme::Max => any_true(cx, truth, &axes, args.keepdim),
-        Extreme::Min if may_be_empty_along(cx, truth, &axes) => {
-            cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim))
+) -> impl Fn(&Cx, Value, i64, bool) -> Lowered<[Option<Value>; 2]> + Copy {
+    move |cx, x, dim, keepdim| {
+        let axis = cx.axis(x, dim)?;
+        if cx.rank(x) == 0 {
+            return Ok([Some(x), Some(cx.scalar(0, DType::I64))]);
         }
-        Extreme::Min => reduce(cx, Reduction::Min, truth, &axes, args.keepdim),
-    };
-    Ok(cx.cast(found, cx.out_dtype()?))
+        let values = cx.is_used(0).then(|| extreme(cx, of, x, &[axis], keepdim));
+        let indices = cx.is_used(1).then(|| arg_extreme(cx, of, x, axis, keepdim));
+        Ok([values, indices])
+    }
+}
+
+/// The index of the first extreme, or of the first NaN, along `dim` or among all elements.
+const fn arg(of: Extreme) -> impl Fn(&Cx, Value, Option<i64>, bool) -> Lowered + Copy {
+    move |cx, x, dim, keepdim| {
+        let Some(dim) = dim else {
+            let found = arg_extreme(cx, of, flat(cx, x), 0, false);
+            let ones = if keepdim { vec![Expr::int(1); cx.rank(x)] } else { vec![] };
+            return Ok(cx.reshape(found, &ones));
+        };
+        let axis = cx.axis(x, dim)?;
+        if cx.rank(x) == 0 {
+            return Ok(cx.scalar(0, DType::I64));
+        }
+        Ok(arg_extreme(cx, of, x, axis, keepdim))
+    }
+}
+
+/// Whether all elements (`Min`) or any element (`Max`) is not 0. Here, an empty list of dimensions
+/// means no dimension. The result of uint8 is uint8.
+const fn truth(of: Extreme) -> impl Fn(&Cx, ComplexReduceArgs) -> Lowered + Copy {
+    move |cx, args| {
+        let x = args.input;
+        let axes = match args.dim.as_deref() {
+            Some([]) => vec![],
+            dims => cx.axes(x.re, dims)?,
+        };
+        if is_empty_along(cx, x.re, &axes) {
+            return Ok(cx.full(&cx.out_shape()?, matches!(of, Extreme::Min), cx.out_dtype()?));
+        }
+        let truth = x.truth(cx);
+        let found = match of {
+            Extreme::Max => any_true(cx, truth, &axes, args.keepdim),
+            Extreme::Min if may_be_empty_along(cx, truth, &axes) => {
+                cx.not(any_true(cx, cx.not(truth), &axes, args.keepdim))
+            }
+            Extreme::Min => reduce(cx, Reduction::Min, truth, &axes, args.keepdim),
+        };
+        Ok(cx.cast(found, cx.out_dtype()?))
+    }
 }
 
 /// How many elements are not 0.

@@ -9,18 +9,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(
-        aten::cumulative_trapezoid_dx,
-        cumulative_trapezoid,
-        parts,
-        meta = meta_cumulative_trapezoid
-    ),
-    op!(
-        aten::cumulative_trapezoid_x,
-        cumulative_trapezoid,
-        complex = cumulative_trapezoid_complex,
-        meta = meta_cumulative_trapezoid
-    ),
+    op!(aten::cumulative_trapezoid_dx, cumulative_dx, parts, meta = meta_cumulative_trapezoid),
+    op!(aten::cumulative_trapezoid_x, cumulative_x, meta = meta_cumulative_trapezoid),
     op!(aten::diff, diff, parts, meta = meta_diff),
     op!(aten::gradient_array, gradient, parts, meta = meta_gradient),
     op!(aten::gradient_scalararray, gradient, parts, meta = meta_gradient),
@@ -29,10 +19,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::gradient_scalarrayint, gradient, parts, meta = meta_gradient),
     op!(aten::gradient_tensorarray, gradient, parts, meta = meta_gradient),
     op!(aten::gradient_tensorarrayint, gradient, parts, meta = meta_gradient),
-    op!(aten::trapezoid_dx, trapezoid, parts, meta = meta_trapezoid),
-    op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex, meta = meta_trapezoid),
-    op!(aten::trapz_dx, trapezoid, parts, meta = meta_trapezoid),
-    op!(aten::trapz_x, trapezoid, complex = trapezoid_complex, meta = meta_trapezoid),
+    op!(aten::trapezoid_dx, trapezoid_dx, parts, meta = meta_trapezoid),
+    op!(aten::trapezoid_x, trapezoid_x, meta = meta_trapezoid),
+    op!(aten::trapz_dx, trapezoid_dx, parts, meta = meta_trapezoid),
+    op!(aten::trapz_x, trapezoid_x, meta = meta_trapezoid),
 ];
 
 /// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ.
@@ -82,19 +72,6 @@ enum Spacing {
     Number(f64),
     /// At these points.
     Points(Value),
-}
-
-impl FromArg for Spacing {
-    fn accepts(ty: &ParamType) -> bool {
-        Value::accepts(ty)
-    }
-
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        match arg {
-            Argument::Tensor(_) => Value::from_arg(cx, arg).map(Spacing::Points),
-            _ => f64::from_arg(cx, arg).map(Spacing::Number),
-        }
-    }
 }
 
 /// Where samples are along each dimension, or along all.
@@ -181,20 +158,27 @@ fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
     Ok(cx.mul(cx.sub(total, half), dx))
 }
 
-/// [`trapezoid`] of complex numbers at complex points: it is bilinear in both.
-fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+fn trapezoid_dx(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
+    trapezoid(cx, y, Spacing::Number(dx), dim)
+}
+
+/// [`trapezoid`] of real or complex numbers at points: it is bilinear in both.
+fn trapezoid_x(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
     Ok(y.try_bilinear(cx, x, |y, x| trapezoid(cx, y, Spacing::Points(x), dim))?.value(cx))
 }
 
 /// The integral of `y` from its first sample to each later one.
-fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
+fn cumulative(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     areas(cx, y, spacing, dim, |areas, axis| running_sums(cx, areas, axis))
 }
 
-/// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.
-fn cumulative_trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
-    let sums = y.try_bilinear(cx, x, |y, x| cumulative_trapezoid(cx, y, Spacing::Points(x), dim));
-    Ok(sums?.value(cx))
+fn cumulative_dx(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
+    cumulative(cx, y, Spacing::Number(dx), dim)
+}
+
+/// [`cumulative`] of real or complex numbers at points.
+fn cumulative_x(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
+    Ok(y.try_bilinear(cx, x, |y, x| cumulative(cx, y, Spacing::Points(x), dim))?.value(cx))
 }
 
 arguments! {

@@ -144,13 +144,7 @@ fn searchsorted(cx: &Cx, args: SearchArgs) -> Lowered {
 }
 
 /// Whether each element is one of `among`.
-fn isin(
-    cx: &Cx,
-    x: TensorOrScalar,
-    among: TensorOrScalar,
-    _assume_unique: Ignored,
-    invert: bool,
-) -> Lowered {
+fn isin(cx: &Cx, x: TensorOrScalar, among: TensorOrScalar, invert: bool) -> Lowered {
     let (x, among) = cx.promote(x, among);
     let last = cx.rank(x);
     let equal = cx.equal(cx.unsqueeze(x, &[last]), flat(cx, among));

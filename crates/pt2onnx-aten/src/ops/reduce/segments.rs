@@ -1,7 +1,8 @@
 //! Reductions over consecutive segments, and tensors of one element read as numbers.
 
+use crate::math::precision::widened;
 use crate::math::reduce::{extremes_with_nan, highest, lowest, neighbours, reduce, running_sums};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -25,7 +26,6 @@ arguments! {
         lengths: Option<Value>,
         offsets: Option<Value>,
         axis: i64,
-        r#unsafe: Ignored,
         initial: Option<Scalar>,
     }
 }
@@ -39,25 +39,19 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     let rank = cx.rank(data);
     // Narrow floats are summed up in float32.
     let narrow = cx.dtype(data);
-    let data = match narrow {
-        DType::F16 | DType::BF16 => cx.cast(data, DType::F32),
-        _ => data,
-    };
-    let dtype = cx.dtype(data);
+    let dtype = widened(narrow);
+    let data = cx.cast(data, dtype);
     let (lengths, ends) = match (lengths, offsets) {
         (Some(lengths), _) => {
             let lengths = cx.cast(lengths, DType::I64);
-            let ends = running_sums(cx, lengths, axis);
-            (lengths, ends)
+            (lengths, running_sums(cx, lengths, axis))
         }
         (None, Some(offsets)) => {
             let offsets = cx.cast(offsets, DType::I64);
             let [from, to] = neighbours(cx, offsets, axis, 1);
             (cx.sub(to, from), to)
         }
-        _ => {
-            return Err(LowerError::unsupported("segment_reduce needs `lengths` or `offsets`"));
-        }
+        _ => return Err(LowerError::unsupported("segment_reduce needs `lengths` or `offsets`")),
     };
     // The segment of an element: how many segments end before it.
     let n = cx.dim(data, axis as i64);
@@ -95,15 +89,13 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     };
     let found = cx.slice(found, axis, &Expr::int(0), &segments, 1);
     let lengths = cx.unsqueeze(lengths, &lead);
-    let found = match (how.as_str(), initial) {
-        ("mean", initial) => {
-            let mean = cx.div(found, cx.cast(lengths, dtype));
-            // An empty segment is its initial value.
-            initial.map_or(mean, |i| cx.select(cx.equal(lengths, 0), i, mean))
-        }
-        _ => found,
-    };
-    Ok(cx.cast(found, narrow))
+    if how != "mean" {
+        return Ok(cx.cast(found, narrow));
+    }
+    let mean = cx.div(found, cx.cast(lengths, dtype));
+    // An empty segment is its initial value.
+    let mean = initial.map_or(mean, |i| cx.select(cx.equal(lengths, 0), i, mean));
+    Ok(cx.cast(mean, narrow))
 }
 
 checks! {

@@ -9,16 +9,14 @@ use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
 };
-use crate::{
-    AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks, op,
-};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::argsort, argsort),
-    op!(aten::argsort_stable, argsort_stable),
+    op!(aten::argsort_stable, argsort),
     op!(aten::kthvalue, kthvalue),
     op!(aten::median, median_of_all),
     op!(aten::median_dim, median),
@@ -31,35 +29,19 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::quantile, quantile, ignore_nan = false),
     op!(aten::quantile_scalar, quantile, ignore_nan = false),
     op!(aten::sort, sort),
-    op!(aten::sort_stable, sort_stable),
+    op!(aten::sort_stable, sort),
     op!(aten::topk, topk),
 ];
 
 /// The elements in order along `dim`, and the index of each. Elements that are equal keep their
-/// order.
+/// order, whether PyTorch's op is stable or not.
 fn sort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered<[Value; 2]> {
     Ok(sort::sort(cx, x, cx.axis(x, dim)?, descending))
-}
-
-/// [`sort`], which is always stable.
-fn sort_stable(
-    cx: &Cx,
-    x: Value,
-    _stable: Ignored,
-    dim: i64,
-    descending: bool,
-) -> Lowered<[Value; 2]> {
-    sort(cx, x, dim, descending)
 }
 
 /// The indices of [`sort`].
 fn argsort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered {
     Ok(sort(cx, x, dim, descending)?[1])
-}
-
-/// [`argsort`], which is always stable.
-fn argsort_stable(cx: &Cx, x: Value, _stable: Ignored, dim: i64, descending: bool) -> Lowered {
-    argsort(cx, x, dim, descending)
 }
 
 /// The `k` largest (or smallest) elements along `dim`, and their indices: `TopK`. A 0-d tensor is

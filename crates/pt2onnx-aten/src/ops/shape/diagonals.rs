@@ -16,25 +16,15 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::diag_embed, diag_embed, parts, meta = meta_diag_embed),
     op!(aten::diagflat, diagflat, parts, meta = meta_diagflat),
     op!(aten::diagonal_scatter, diagonal_scatter, parts, meta = meta::same),
-    op!(aten::tril, tril, parts),
-    op!(aten::triu, triu, parts),
+    op!(aten::tril, triangle, parts, upper = false),
+    op!(aten::triu, triangle, parts, upper = true),
 ];
-
-/// The lower triangle: zeros above diagonal `k`.
-fn tril(cx: &Cx, x: Value, k: Expr) -> Lowered {
-    triangle(cx, x, &k, false)
-}
-
-/// The upper triangle: zeros below diagonal `k`.
-fn triu(cx: &Cx, x: Value, k: Expr) -> Lowered {
-    triangle(cx, x, &k, true)
-}
 
 /// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main
 /// one.
-fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
+fn triangle(cx: &Cx, x: Value, k: Expr, upper: bool) -> Lowered {
     rank_from(cx, x, 2)?;
-    let k = (k.as_int() != Some(0)).then(|| cx.size(k));
+    let k = (k.as_int() != Some(0)).then(|| cx.size(&k));
     Ok(cx.trilu(x, k, attrs::Trilu { upper }))
 }
 
@@ -51,18 +41,11 @@ fn diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
     diag_embed(cx, flat(cx, x), offset, -2, -1)
 }
 
-/// A diagonal of the matrices that two dimensions span, `offset` columns right of the main one.
-struct Diagonal {
-    offset: i64,
-    dim1: i64,
-    dim2: i64,
-}
-
 /// Matrices of zeros in dimensions `dim1` and `dim2` of the result, with the vectors of `x` (its
 /// last dimension) on a diagonal.
 fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let shape = cx.out_shape()?;
-    set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, Diagonal { offset, dim1, dim2 })?)
+    set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, offset, [dim1, dim2])?)
 }
 
 /// `x` with `source` written onto a diagonal of its matrices.
@@ -75,15 +58,21 @@ fn diagonal_scatter(
     dim2: i64,
 ) -> Lowered {
     let source = cx.cast(source, cx.dtype(x));
-    let at = Diagonal { offset, dim1, dim2 };
-    set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, at)?)
+    set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, offset, [dim1, dim2])?)
 }
 
-/// `Where(beside the diagonal, base, source)`: `source` is laid along the rows if the diagonal is
+/// `Where(beside the diagonal, base, source)`; the diagonal is that of the matrices that `dims`
+/// span, `offset` columns right of the main one. `source` is laid along the rows if the diagonal is
 /// on or above the main one, else along the columns. `shape` is the result's.
-fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diagonal) -> Lowered {
-    let (rank, offset) = (shape.len(), at.offset);
-    let (a, b) = (axis_of(rank, at.dim1)?, axis_of(rank, at.dim2)?);
+fn onto_diagonal(
+    cx: &Cx,
+    base: Operand,
+    shape: &[Expr],
+    source: Value,
+    offset: i64,
+    dims: [i64; 2],
+) -> Lowered {
+    let (a, b) = (axis_of(shape.len(), dims[0])?, axis_of(shape.len(), dims[1])?);
     // Above the main diagonal, element i stands in row i; below it, in column i.
     let (laid, other) = if offset >= 0 { (a, b) } else { (b, a) };
     let last = cx.rank(source).saturating_sub(1);

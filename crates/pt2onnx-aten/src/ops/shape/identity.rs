@@ -7,7 +7,7 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_fw_primal, fw_primal, parts),
+    op!(aten::_fw_primal, identity, complex = identity),
     op!(aten::_lazy_clone, identity, complex = identity),
     op!(aten::_to_cpu, identities, parts),
     op!(aten::alias, identity, complex = identity, meta = meta::same),
@@ -23,11 +23,6 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::resize_as, resize, parts, meta = meta::like_other),
     op!(prims::copy_strided, copy_strided, parts),
 ];
-
-/// The input itself, whatever the level of forward-mode differentiation.
-fn fw_primal(_: &Cx, x: Value, _level: Ignored) -> Lowered {
-    Ok(x)
-}
 
 /// The inputs themselves.
 fn identities(_: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {

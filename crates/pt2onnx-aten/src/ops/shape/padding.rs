@@ -9,43 +9,34 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_pad_circular, pad_circular, parts, meta = meta_pad),
+    op!(aten::_pad_circular, pad, parts, meta = meta_pad, mode = "circular"),
     op!(aten::_pad_enum, pad_enum, parts, meta = meta_pad),
-    op!(aten::constant_pad_nd, constant_pad, parts, meta = meta_pad),
+    op!(aten::constant_pad_nd, pad, parts, meta = meta_pad, mode = "constant"),
     op!(aten::pad, pad, parts, meta = meta_pad),
     op!(aten::pad_sequence, pad_sequence, parts),
-    op!(aten::reflection_pad1d, reflect, parts, meta = meta_pad),
-    op!(aten::reflection_pad2d, reflect, parts, meta = meta_pad),
-    op!(aten::reflection_pad3d, reflect, parts, meta = meta_pad),
-    op!(aten::replication_pad1d, replicate, parts, meta = meta_pad),
-    op!(aten::replication_pad2d, replicate, parts, meta = meta_pad),
-    op!(aten::replication_pad3d, replicate, parts, meta = meta_pad),
+    op!(aten::reflection_pad1d, pad, parts, meta = meta_pad, mode = "reflect"),
+    op!(aten::reflection_pad2d, pad, parts, meta = meta_pad, mode = "reflect"),
+    op!(aten::reflection_pad3d, pad, parts, meta = meta_pad, mode = "reflect"),
+    op!(aten::replication_pad1d, pad, parts, meta = meta_pad, mode = "replicate"),
+    op!(aten::replication_pad2d, pad, parts, meta = meta_pad, mode = "replicate"),
+    op!(aten::replication_pad3d, pad, parts, meta = meta_pad, mode = "replicate"),
 ];
 
-/// `x` padded with the elements from the opposite end. `pads` begin with those of the last
-/// dimension.
-fn pad_circular(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
-    emit(cx, x, &pads, "wrap", None)
-}
-
-/// `x` padded with `value`.
-fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {
-    emit(cx, x, &pads, "constant", Some(value))
-}
-
-/// `x` padded with its elements mirrored at the edge, without the edge itself.
-fn reflect(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
-    emit(cx, x, &pads, "reflect", None)
-}
-
-/// `x` padded with the element at the edge.
-fn replicate(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
-    emit(cx, x, &pads, "edge", None)
+arguments! {
+    /// Arguments of padding. The pads begin with those of the last dimension.
+    struct PadArgs {
+        input: Value,
+        pad: Option<Vec<Expr>>,
+        padding: Option<Vec<Expr>>,
+        mode: String,
+        value: Option<TensorOrScalar>,
+    }
 }
 
 /// `x` padded in the mode of that name.
-fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrScalar>) -> Lowered {
-    emit(cx, x, &pads, pad_mode(&mode)?, value)
+fn pad(cx: &Cx, args: PadArgs) -> Lowered {
+    let pads = args.pad.or(args.padding).unwrap_or_default();
+    emit(cx, args.input, &pads, pad_mode(&args.mode)?, args.value)
 }
 
 /// Sequences of different lengths, padded to the longest one and stacked.

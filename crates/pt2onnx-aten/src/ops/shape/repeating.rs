@@ -5,7 +5,7 @@ use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
 use crate::meta::{fresh, sized, unknown, with_size};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -163,10 +163,8 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
         (_, Some(size)) => {
             if let Some(rows) = spelled_out_choices(size, r as usize, with_replacement) {
                 let all: Vec<i64> = rows.iter().flatten().copied().collect();
-                return set_recorded(
-                    cx,
-                    cx.gather(x, constant(cx, &[rows.len() as i64, r], &all), 0),
-                );
+                let indices = constant(cx, &[rows.len() as i64, r], &all);
+                return set_recorded(cx, cx.gather(x, indices, 0));
             }
         }
         _ => {}
@@ -205,15 +203,9 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
     Some(rows)
 }
 
-arguments! {
-    struct MetaRepeated { input: Value, repeats: Value, dim: Option<i64>, output_size: Option<Expr> }
-    struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
-    struct Repeats { repeats: Value, output_size: Option<Expr> }
-}
-
-fn meta_repeated(cx: &Cx, args: Repeats) -> Lowered {
-    let size = args.output_size.unwrap_or_else(|| meta_total(cx, args.repeats));
-    Ok(sized(cx, args.repeats, &[size]))
+fn meta_repeated(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lowered {
+    let size = output_size.unwrap_or_else(|| meta_total(cx, repeats));
+    Ok(sized(cx, repeats, &[size]))
 }
 
 /// The size is the sum of the repeats.
@@ -221,18 +213,23 @@ fn meta_total(cx: &Cx, repeats: Value) -> Expr {
     cx.contents(repeats).map_or_else(|| fresh(cx), Expr::sum)
 }
 
-fn meta_repeat_interleave(cx: &Cx, args: MetaRepeated) -> Lowered {
-    let each = cx.numel(args.repeats).as_int() == Some(1);
-    let known = cx.contents(args.repeats).and_then(|c| c.first().cloned()).filter(|_| each);
-    if let (Some(repeats), None) = (known, &args.output_size) {
-        return meta_repeat_each(cx, RepeatEach { input: args.input, repeats, dim: args.dim });
+fn meta_repeat_interleave(
+    cx: &Cx,
+    x: Value,
+    repeats: Value,
+    dim: Option<i64>,
+    output_size: Option<Expr>,
+) -> Lowered {
+    let known = cx.contents(repeats).filter(|_| cx.numel(repeats).as_int() == Some(1));
+    if let (Some([each]), None) = (known.as_deref(), &output_size) {
+        return meta_repeat_each(cx, x, each.clone(), dim);
     }
-    let size = args.output_size.unwrap_or_else(|| meta_total(cx, args.repeats));
-    meta_along(cx, args.input, args.dim, |_| size.clone())
+    let size = output_size.unwrap_or_else(|| meta_total(cx, repeats));
+    meta_along(cx, x, dim, |_| size.clone())
 }
 
-fn meta_repeat_each(cx: &Cx, args: RepeatEach) -> Lowered {
-    meta_along(cx, args.input, args.dim, |d| d * &args.repeats)
+fn meta_repeat_each(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>) -> Lowered {
+    meta_along(cx, x, dim, |d| d * &repeats)
 }
 
 /// `x` with a changed dimension, or as a changed vector.

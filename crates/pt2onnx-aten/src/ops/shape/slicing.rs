@@ -4,7 +4,7 @@ use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
 use crate::meta::{self, fresh, sized, unknown, with_size};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, checks, cx::axis_of, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -13,8 +13,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::diagonal, diagonal, parts, meta = meta_diagonal),
     op!(aten::diagonal_copy, diagonal, parts, meta = meta_diagonal),
     op!(aten::flip, flip, parts),
-    op!(aten::fliplr, fliplr, parts),
-    op!(aten::flipud, flipud, parts),
+    op!(aten::fliplr, flip, parts, dims = 1),
+    op!(aten::flipud, flip, parts, dims = 0),
     op!(aten::linalg_diagonal, diagonal, parts, meta = meta_diagonal),
     op!(aten::narrow, narrow, parts, meta = meta_narrow),
     op!(aten::narrow_Tensor, narrow_at, meta = meta_narrow_at),
@@ -79,16 +79,6 @@ fn narrow_at(cx: &Cx, x: Complex, dim: i64, start: Value, length: Expr) -> Lower
     let axes = cx.ints(&[axis as i64]);
     let narrowed = x.try_map(|x| set_recorded(cx, cx.slice_op(x, start, end, axes, None)));
     Ok(narrowed?.value(cx))
-}
-
-/// The elements in reverse order along the second dimension.
-fn fliplr(cx: &Cx, x: Value) -> Lowered {
-    flip(cx, x, vec![1])
-}
-
-/// The elements in reverse order along the first dimension.
-fn flipud(cx: &Cx, x: Value) -> Lowered {
-    flip(cx, x, vec![0])
 }
 
 /// The elements in reverse order along each of `dims`.
@@ -207,11 +197,6 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     set_recorded(cx, cx.transpose(parted, &order))
 }
 
-arguments! {
-    struct Window { input: Value, dimension: i64, size: i64, step: i64 }
-    struct MetaSlice { input: Value, dim: i64, start: Option<Expr>, end: Option<Expr>, step: Expr }
-}
-
 fn meta_diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let mut size = cx.shape(x);
     let (a, b) = (axis_of(size.len(), dim1)?, axis_of(size.len(), dim2)?);
@@ -236,33 +221,40 @@ fn meta_narrow(cx: &Cx, x: Value, dim: i64, start: Option<Expr>, length: Expr) -
     Ok(sized(cx, x, &with_size(cx, x, axis, length)))
 }
 
-fn meta_slice(cx: &Cx, args: MetaSlice) -> Lowered {
-    let axis = cx.axis(args.input, args.dim)?;
-    let size = cx.dim(args.input, axis as i64);
-    let start = args.start.map_or(Ok(Expr::ZERO), |at| meta::bound(cx, &at, &size));
-    let end = match args.end {
+fn meta_slice(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    start: Option<Expr>,
+    end: Option<Expr>,
+    step: Expr,
+) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let size = cx.dim(x, axis as i64);
+    let start = start.map_or(Ok(Expr::ZERO), |at| meta::bound(cx, &at, &size));
+    let end = match end {
         Some(end) if end.as_int() != Some(i64::MAX) => meta::bound(cx, &end, &size),
         _ => Ok(size.clone()),
     };
     let (Ok(start), Ok(end)) = (start, end) else {
         // Only at run time it is known whether they count from the end.
-        return Ok(sized(cx, args.input, &with_size(cx, args.input, axis, fresh(cx))));
+        return Ok(sized(cx, x, &with_size(cx, x, axis, fresh(cx))));
     };
     let length = cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO));
-    let length = cx.constraints().simplify(&length.ceil_div(&args.step));
-    Ok(sized(cx, args.input, &with_size(cx, args.input, axis, length)))
+    let length = cx.constraints().simplify(&length.ceil_div(&step));
+    Ok(sized(cx, x, &with_size(cx, x, axis, length)))
 }
 
 /// Windows of a dimension, in a new last one.
-fn meta_unfold(cx: &Cx, args: Window) -> Lowered {
-    let mut size = cx.shape(args.input);
+fn meta_unfold(cx: &Cx, x: Value, dim: i64, window: i64, step: i64) -> Lowered {
+    let mut size = cx.shape(x);
     if size.is_empty() {
-        return Ok(sized(cx, args.input, &[Expr::int(args.size)]));
+        return Ok(sized(cx, x, &[Expr::int(window)]));
     }
-    let axis = axis_of(size.len(), args.dimension)?;
-    size[axis] = (&size[axis] - args.size).floor_div(&Expr::int(args.step)) + 1;
-    size.push(Expr::int(args.size));
-    Ok(sized(cx, args.input, &size))
+    let axis = axis_of(size.len(), dim)?;
+    size[axis] = (&size[axis] - window).floor_div(&Expr::int(step)) + 1;
+    size.push(Expr::int(window));
+    Ok(sized(cx, x, &size))
 }
 
 checks! {

@@ -4,7 +4,7 @@ use crate::meta::{self, sized, unknown, with_size};
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
-    arguments, checks,
+    checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -16,8 +16,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::chunk, split, parts, meta = meta_chunk),
     op!(aten::dsplit_array, tensor_split_at, parts, meta = meta_at_indices, dim = 2),
     op!(aten::dsplit_int, split, parts, meta = meta_in_sections, dim = 2),
-    op!(aten::hsplit_array, hsplit_at, parts, meta = meta_hsplit_array),
-    op!(aten::hsplit_int, hsplit, parts, meta = meta_hsplit_int),
+    op!(aten::hsplit_array, tensor_split_at, parts, meta = meta_at_indices),
+    op!(aten::hsplit_int, split, parts, meta = meta_in_sections),
     op!(aten::split, split, parts, meta = meta_of_sizes),
     op!(aten::split_Tensor, split, parts, meta = meta_split),
     op!(aten::split_sizes, split, parts, meta = meta_of_sizes),
@@ -42,25 +42,15 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::vsplit_int, split, parts, meta = meta_in_sections, dim = 0),
 ];
 
-/// [`split_along`]; the number or sizes of the pieces are the recorded ones.
-fn split(cx: &Cx, x: Value, _pieces: Ignored, dim: i64) -> Lowered<Vec<Value>> {
-    split_along(cx, x, dim)
-}
-
-/// `Split` into pieces of the recorded sizes.
-fn split_along(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
-    let axis = axis_of(cx.rank(x), dim)?;
+/// `Split` into pieces of the recorded sizes, which PyTorch computed from the parameter.
+fn split(cx: &Cx, x: Value, _pieces: Ignored, dim: Option<i64>) -> Lowered<Vec<Value>> {
+    let axis = split_axis(cx, x, dim)?;
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
-/// [`split_along`] the second dimension, or the only one of a vector.
-fn hsplit(cx: &Cx, x: Value, _pieces: Ignored) -> Lowered<Vec<Value>> {
-    split_along(cx, x, i64::from(cx.rank(x) > 1))
-}
-
-/// [`tensor_split_at`] along the second dimension, or the only one of a vector.
-fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
-    tensor_split_at(cx, x, indices, i64::from(cx.rank(x) > 1))
+/// Without `dim` (`hsplit`), the second dimension, or the only one of a vector.
+fn split_axis(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<usize> {
+    axis_of(cx.rank(x), dim.unwrap_or_else(|| i64::from(cx.rank(x) > 1)))
 }
 
 /// The recorded sizes of the pieces.
@@ -73,8 +63,8 @@ fn piece_sizes(cx: &Cx, axis: usize) -> Lowered<Vec<Expr>> {
 }
 
 /// Pieces between indices: a `Split` where they do not overlap, else a `Slice` for each.
-fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<Vec<Value>> {
-    let axis = axis_of(cx.rank(x), dim)?;
+fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: Option<i64>) -> Lowered<Vec<Value>> {
+    let axis = split_axis(cx, x, dim)?;
     let sizes = piece_sizes(cx, axis)?;
     let total = sizes.iter().fold(Expr::int(0), |sum, size| sum + size);
     if cx.constraints().prove_eq(&total, &cx.dim(x, axis as i64)) == Some(true) {
@@ -88,10 +78,10 @@ fn tensor_split_at(cx: &Cx, x: Value, indices: Vec<Expr>, dim: i64) -> Lowered<V
 fn tensor_split_by(cx: &Cx, x: Value, by: Value, dim: i64) -> Lowered<Vec<Value>> {
     let axis = axis_of(cx.rank(x), dim)?;
     if cx.rank(by) == 0 {
-        return split_along(cx, x, dim);
+        return Ok(cx.split(x, axis, &piece_sizes(cx, axis)?));
     }
     if let Some(known) = cx.contents(by) {
-        return tensor_split_at(cx, x, known, dim);
+        return tensor_split_at(cx, x, known, Some(dim));
     }
     let ones = vec![Expr::int(1); cx.recorded_len().saturating_sub(1)];
     let indices = cx.split(cx.cast(by, DType::I64), 0, &ones);
@@ -125,11 +115,6 @@ fn unflatten_dense_tensors(cx: &Cx, x: Value, like: Vec<Value>) -> Lowered<Vec<V
     let sizes: Vec<Expr> = like.iter().map(|&v| cx.numel(v)).collect();
     let pieces = cx.split(x, 0, &sizes).into_iter().zip(like);
     Ok(pieces.map(|(piece, like)| cx.reshape(piece, &cx.shape(like))).collect())
-}
-
-arguments! {
-    struct Sections { input: Value, sections: i64, dim: i64 }
-    struct Indices { input: Value, indices: Vec<Expr>, dim: i64 }
 }
 
 /// The parts of those sizes along `axis`.
@@ -191,41 +176,32 @@ fn meta_of_sizes(cx: &Cx, x: Value, sizes: Vec<Expr>, dim: i64) -> Lowered<Vec<V
 }
 
 /// The first parts have one element more, if the size is not divisible.
-fn meta_in_sections(cx: &Cx, args: Sections) -> Lowered<Vec<Value>> {
-    let axis = axis_of(cx.rank(args.input), args.dim)?;
-    let total = cx.dim(args.input, axis as i64);
-    let size = |i: i64| (&total + (args.sections - 1 - i)).floor_div(&Expr::int(args.sections));
-    let sizes = (0..args.sections).map(|i| cx.constraints().simplify(&size(i))).collect();
-    meta_parts(cx, args.input, axis, sizes)
+fn meta_in_sections(cx: &Cx, x: Value, sections: i64, dim: Option<i64>) -> Lowered<Vec<Value>> {
+    let axis = split_axis(cx, x, dim)?;
+    let total = cx.dim(x, axis as i64);
+    let size = |i: i64| (&total + (sections - 1 - i)).floor_div(&Expr::int(sections));
+    let sizes = (0..sections).map(|i| cx.constraints().simplify(&size(i))).collect();
+    meta_parts(cx, x, axis, sizes)
 }
 
-fn meta_at_indices(cx: &Cx, args: Indices) -> Lowered<Vec<Value>> {
-    let axis = axis_of(cx.rank(args.input), args.dim)?;
-    let total = cx.dim(args.input, axis as i64);
+fn meta_at_indices(cx: &Cx, x: Value, indices: Vec<Expr>, dim: Option<i64>) -> Lowered<Vec<Value>> {
+    let axis = split_axis(cx, x, dim)?;
+    let total = cx.dim(x, axis as i64);
     let mut sizes = Vec::new();
     let mut start = Expr::ZERO;
-    for end in args.indices.iter().chain([&total]) {
+    for end in indices.iter().chain([&total]) {
         let end = meta::bound(cx, end, &total)?;
         sizes.push(cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO)));
         start = end;
     }
-    meta_parts(cx, args.input, axis, sizes)
+    meta_parts(cx, x, axis, sizes)
 }
 
-/// Vectors are split along their only dimension, others along the second one.
-fn meta_hsplit_int(cx: &Cx, input: Value, sections: i64) -> Lowered<Vec<Value>> {
-    meta_in_sections(cx, Sections { input, sections, dim: i64::from(cx.rank(input) > 1) })
-}
-
-fn meta_hsplit_array(cx: &Cx, input: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
-    meta_at_indices(cx, Indices { input, indices, dim: i64::from(cx.rank(input) > 1) })
-}
-
-fn meta_tensor_split(cx: &Cx, input: Value, at: Value, dim: i64) -> Lowered<Vec<Value>> {
+fn meta_tensor_split(cx: &Cx, x: Value, at: Value, dim: i64) -> Lowered<Vec<Value>> {
     match (cx.contents(at), cx.rank(at)) {
-        (Some(indices), 1) => meta_at_indices(cx, Indices { input, indices, dim }),
+        (Some(indices), 1) => meta_at_indices(cx, x, indices, Some(dim)),
         (Some(sections), _) => match sections.first().and_then(Expr::as_int) {
-            Some(sections) => meta_in_sections(cx, Sections { input, sections, dim }),
+            Some(sections) => meta_in_sections(cx, x, sections, Some(dim)),
             None => unknown("the number of its parts is not known"),
         },
         (None, _) => unknown("the places of its parts are not known"),

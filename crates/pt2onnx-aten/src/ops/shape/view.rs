@@ -5,7 +5,7 @@ use crate::meta::{self, broadcast, sized, unknown};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
-    arguments, checks,
+    checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -43,12 +43,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::ravel, to_recorded, parts, meta = meta_ravel),
     op!(aten::reshape, reshape, parts, meta = meta_view),
     op!(aten::reshape_as, reshape, parts, meta = meta::like_other),
-    op!(aten::squeeze, squeeze_all, parts, meta = meta_squeeze),
-    op!(aten::squeeze_dim, squeeze, parts, meta = meta_squeeze_dims),
-    op!(aten::squeeze_dims, squeeze_dims, parts, meta = meta_squeeze_dims),
-    op!(aten::squeeze_copy, squeeze_all, parts, meta = meta_squeeze),
-    op!(aten::squeeze_copy_dim, squeeze, parts, meta = meta_squeeze_dims),
-    op!(aten::squeeze_copy_dims, squeeze_dims, parts, meta = meta_squeeze_dims),
+    op!(aten::squeeze, squeeze, parts, meta = meta_squeeze),
+    op!(aten::squeeze_dim, squeeze, parts, meta = meta_squeeze),
+    op!(aten::squeeze_dims, squeeze, parts, meta = meta_squeeze),
+    op!(aten::squeeze_copy, squeeze, parts, meta = meta_squeeze),
+    op!(aten::squeeze_copy_dim, squeeze, parts, meta = meta_squeeze),
+    op!(aten::squeeze_copy_dims, squeeze, parts, meta = meta_squeeze),
     op!(aten::swapaxes, transpose, parts),
     op!(aten::swapdims, transpose, parts),
     op!(aten::t, t, parts),
@@ -68,22 +68,12 @@ fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
-/// Without all dimensions of one element; see [`squeeze_dims`].
-fn squeeze_all(cx: &Cx, x: Value) -> Lowered {
-    squeeze_dims(cx, x, (0..cx.rank(x) as i64).collect())
-}
-
-/// Without dimension `dim` if it has one element; see [`squeeze_dims`].
-fn squeeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
-    squeeze_dims(cx, x, vec![dim])
-}
-
-/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. If a size that
-/// is not known may be 1, the result may have fewer dimensions than PyTorch recorded: the runtime
+/// Without those of `dims`, or of all dimensions, that have one element: `Reshape` to the recorded
+/// sizes. If a size that is not known may be 1, the result may have fewer dimensions than PyTorch recorded: the runtime
 /// leaves out each dimension that turns out to be 1.
-fn squeeze_dims(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
+fn squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     let shape = cx.shape(x);
-    let axes = dims.iter().map(|&dim| cx.axis(x, dim)).collect::<Lowered<Vec<usize>>>()?;
+    let axes = squeezed(cx, x, dims)?;
     let unsure = |&axis: &usize| {
         let size = shape.get(axis).filter(|size| size.as_int().is_none());
         size.is_some_and(|size| !cx.constraints().prove_ge(size, &Expr::int(2)))
@@ -99,6 +89,11 @@ fn squeeze_dims(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     let result = cx.reshape_op(x, target, attrs::Reshape { allowzero: true });
     cx.set_type(result, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(result)
+}
+
+fn squeezed(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered<Vec<usize>> {
+    let dims = dims.unwrap_or_else(|| (0..cx.rank(x) as i64).collect());
+    dims.iter().map(|&dim| cx.axis(x, dim)).collect()
 }
 
 /// [`reshape`] for ops with two such parameters.
@@ -189,13 +184,6 @@ fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
 }
 
-arguments! {
-    struct Sized { input: Value, size: Option<Vec<Expr>>, shape: Option<Vec<Expr>> }
-    struct Dims { input: Value, dim: Vec<i64> }
-    struct Flattened { input: Value, start_dim: i64, end_dim: i64 }
-    struct Unflattened { input: Value, dim: i64, sizes: Vec<Expr> }
-}
-
 /// A size of -1 follows from the number of elements.
 fn meta_filled(cx: &Cx, count: Expr, size: Vec<Expr>) -> Lowered<Vec<Expr>> {
     let minus = Expr::int(-1);
@@ -211,9 +199,8 @@ fn meta_filled(cx: &Cx, count: Expr, size: Vec<Expr>) -> Lowered<Vec<Expr>> {
     Ok(size)
 }
 
-fn meta_view(cx: &Cx, args: Sized) -> Lowered {
-    let size = meta_filled(cx, cx.numel(args.input), args.size.or(args.shape).unwrap_or_default())?;
-    Ok(sized(cx, args.input, &size))
+fn meta_view(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
+    Ok(sized(cx, x, &meta_filled(cx, cx.numel(x), size)?))
 }
 
 fn meta_broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
@@ -235,48 +222,40 @@ fn meta_expand(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     Ok(sized(cx, x, &size.iter().enumerate().map(kept).collect::<Vec<_>>()))
 }
 
-fn meta_flatten(cx: &Cx, args: Flattened) -> Lowered {
-    let mut size = cx.shape(args.input);
+fn meta_flatten(cx: &Cx, x: Value, start: i64, end: i64) -> Lowered {
+    let mut size = cx.shape(x);
     if size.is_empty() {
-        return Ok(sized(cx, args.input, &[Expr::ONE]));
+        return Ok(sized(cx, x, &[Expr::ONE]));
     }
-    let (a, b) = (axis_of(size.len(), args.start_dim)?, axis_of(size.len(), args.end_dim)?);
+    let (a, b) = (axis_of(size.len(), start)?, axis_of(size.len(), end)?);
     if a > b {
         return unknown("its first dimension is behind its last one");
     }
     let merged = Expr::product(size[a..=b].iter().cloned());
     size.splice(a..=b, [merged]);
-    Ok(sized(cx, args.input, &size))
+    Ok(sized(cx, x, &size))
 }
 
-fn meta_unflatten(cx: &Cx, args: Unflattened) -> Lowered {
-    let mut size = cx.shape(args.input);
-    let axis = axis_of(size.len(), args.dim)?;
-    let parts = meta_filled(cx, size[axis].clone(), args.sizes)?;
+fn meta_unflatten(cx: &Cx, x: Value, dim: i64, sizes: Vec<Expr>) -> Lowered {
+    let mut size = cx.shape(x);
+    let axis = axis_of(size.len(), dim)?;
+    let parts = meta_filled(cx, size[axis].clone(), sizes)?;
     size.splice(axis..=axis, parts);
-    Ok(sized(cx, args.input, &size))
+    Ok(sized(cx, x, &size))
 }
 
 fn meta_ravel(cx: &Cx, x: Value) -> Lowered {
     Ok(sized(cx, x, &[cx.numel(x)]))
 }
 
-fn meta_squeeze(cx: &Cx, x: Value) -> Lowered {
-    meta_squeeze_dims(cx, Dims { input: x, dim: (0..cx.rank(x) as i64).collect() })
-}
-
 /// A size that may be 1 counts as another one: PyTorch's symbols are never 1 where that would
 /// matter.
-fn meta_squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
-    let one = Expr::ONE;
-    let mut size = Vec::new();
-    let axes = axes_of(cx.rank(args.input), &args.dim)?;
-    for (i, d) in cx.shape(args.input).into_iter().enumerate() {
-        if !axes.contains(&i) || cx.constraints().prove_eq(&d, &one) != Some(true) {
-            size.push(d);
-        }
-    }
-    Ok(sized(cx, args.input, &size))
+fn meta_squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
+    let axes = squeezed(cx, x, dims)?;
+    let is_one = |d: &Expr| cx.constraints().prove_eq(d, &Expr::ONE) == Some(true);
+    let size = cx.shape(x).into_iter().enumerate();
+    let kept = size.filter(|(i, d)| !axes.contains(i) || !is_one(d)).map(|(_, d)| d);
+    Ok(sized(cx, x, &kept.collect::<Vec<_>>()))
 }
 
 checks! {

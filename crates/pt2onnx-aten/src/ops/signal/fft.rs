@@ -14,28 +14,28 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_fft_c2c, fft_c2c, meta = meta::same),
     op!(aten::_fft_c2r, fft_c2r, meta = meta_to_real),
     op!(aten::_fft_r2c, fft_r2c, meta = meta_to_complex),
-    op!(aten::fft_fft, fft, meta = meta_fft),
-    op!(aten::fft_fft2, fft, meta = meta_fft),
+    op!(aten::fft_fft, along_dims(Kind::Fft), meta = meta_fft),
+    op!(aten::fft_fft2, along_dims(Kind::Fft), meta = meta_fft),
     op!(aten::fft_fftfreq, fftfreq, meta = meta_frequencies),
-    op!(aten::fft_fftn, fft, meta = meta_fft),
-    op!(aten::fft_fftshift, fftshift, parts),
-    op!(aten::fft_hfft, hfft, meta = meta_irfft),
-    op!(aten::fft_hfft2, hfft, meta = meta_irfft),
-    op!(aten::fft_hfftn, hfft, meta = meta_irfft),
-    op!(aten::fft_ifft, ifft, meta = meta_fft),
-    op!(aten::fft_ifft2, ifft, meta = meta_fft),
-    op!(aten::fft_ifftn, ifft, meta = meta_fft),
-    op!(aten::fft_ifftshift, ifftshift, parts),
-    op!(aten::fft_ihfft, ihfft, meta = meta_rfft),
-    op!(aten::fft_ihfft2, ihfft, meta = meta_rfft),
-    op!(aten::fft_ihfftn, ihfft, meta = meta_rfft),
-    op!(aten::fft_irfft, irfft, meta = meta_irfft),
-    op!(aten::fft_irfft2, irfft, meta = meta_irfft),
-    op!(aten::fft_irfftn, irfft, meta = meta_irfft),
-    op!(aten::fft_rfft, rfft, meta = meta_rfft),
-    op!(aten::fft_rfft2, rfft, meta = meta_rfft),
+    op!(aten::fft_fftn, along_dims(Kind::Fft), meta = meta_fft),
+    op!(aten::fft_fftshift, fftshift, parts, inverse = false),
+    op!(aten::fft_hfft, along_dims(Kind::Hfft), meta = meta_irfft),
+    op!(aten::fft_hfft2, along_dims(Kind::Hfft), meta = meta_irfft),
+    op!(aten::fft_hfftn, along_dims(Kind::Hfft), meta = meta_irfft),
+    op!(aten::fft_ifft, along_dims(Kind::Ifft), meta = meta_fft),
+    op!(aten::fft_ifft2, along_dims(Kind::Ifft), meta = meta_fft),
+    op!(aten::fft_ifftn, along_dims(Kind::Ifft), meta = meta_fft),
+    op!(aten::fft_ifftshift, fftshift, parts, inverse = true),
+    op!(aten::fft_ihfft, along_dims(Kind::Ihfft), meta = meta_rfft),
+    op!(aten::fft_ihfft2, along_dims(Kind::Ihfft), meta = meta_rfft),
+    op!(aten::fft_ihfftn, along_dims(Kind::Ihfft), meta = meta_rfft),
+    op!(aten::fft_irfft, along_dims(Kind::Irfft), meta = meta_irfft),
+    op!(aten::fft_irfft2, along_dims(Kind::Irfft), meta = meta_irfft),
+    op!(aten::fft_irfftn, along_dims(Kind::Irfft), meta = meta_irfft),
+    op!(aten::fft_rfft, along_dims(Kind::Rfft), meta = meta_rfft),
+    op!(aten::fft_rfft2, along_dims(Kind::Rfft), meta = meta_rfft),
     op!(aten::fft_rfftfreq, rfftfreq, meta = meta_half_frequencies),
-    op!(aten::fft_rfftn, rfft, meta = meta_rfft),
+    op!(aten::fft_rfftn, along_dims(Kind::Rfft), meta = meta_rfft),
 ];
 
 /// The transforms of `torch.fft`.
@@ -145,46 +145,24 @@ arguments! {
     }
 }
 
-fn fft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Fft, args)
-}
-
-fn ifft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Ifft, args)
-}
-
-fn rfft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Rfft, args)
-}
-
-fn irfft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Irfft, args)
-}
-
-fn hfft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Hfft, args)
-}
-
-fn ihfft(cx: &Cx, args: FftArgs) -> Lowered {
-    along_dims(cx, Kind::Ihfft, args)
-}
-
 /// [`transform`] along `dim`; without, along as many of the last dimensions as there are lengths,
 /// or along all.
-fn along_dims(cx: &Cx, kind: Kind, args: FftArgs) -> Lowered {
-    let (x, lengths) = (args.input, args.n.or(args.s));
-    let rank = x.rank(cx);
-    let given = lengths.as_ref().map_or(rank, Vec::len).min(rank);
-    let dims = args.dim.unwrap_or_else(|| (rank - given..rank).map(|d| d as i64).collect());
-    let length = |i: usize| {
-        let n = lengths.as_ref()?.get(i)?;
-        (n.as_int() != Some(-1)).then(|| n.clone())
-    };
-    let axes = dims.iter().enumerate();
-    let axes: Vec<(usize, Option<Expr>)> =
-        axes.map(|(i, &dim)| Ok((axis_of(rank, dim)?, length(i)))).collect::<Lowered<_>>()?;
-    let forward = matches!(kind, Kind::Fft | Kind::Rfft | Kind::Hfft);
-    transform(cx, kind, x, &axes, scaling(args.norm.as_deref(), forward)?)
+const fn along_dims(kind: Kind) -> impl Fn(&Cx, FftArgs) -> Lowered + Copy {
+    move |cx, args| {
+        let (x, lengths) = (args.input, args.n.or(args.s));
+        let rank = x.rank(cx);
+        let given = lengths.as_ref().map_or(rank, Vec::len).min(rank);
+        let dims = args.dim.unwrap_or_else(|| (rank - given..rank).map(|d| d as i64).collect());
+        let length = |i: usize| {
+            let n = lengths.as_ref()?.get(i)?;
+            (n.as_int() != Some(-1)).then(|| n.clone())
+        };
+        let axes = dims.iter().enumerate();
+        let axes: Vec<(usize, Option<Expr>)> =
+            axes.map(|(i, &dim)| Ok((axis_of(rank, dim)?, length(i)))).collect::<Lowered<_>>()?;
+        let forward = matches!(kind, Kind::Fft | Kind::Rfft | Kind::Hfft);
+        transform(cx, kind, x, &axes, scaling(args.norm.as_deref(), forward)?)
+    }
 }
 
 /// Dimensions `dims` at their full lengths.
@@ -216,22 +194,12 @@ fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -
 }
 
 /// Moves the second half of each of `dims` to the front. If the size is odd, the second half is the
-/// smaller one.
-fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
-    turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
-}
-
-/// The inverse of [`fftshift`].
-fn ifftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
-    turn(cx, x, dims, |n| n.floor_div(&Expr::int(2)))
-}
-
-/// Along each of `dims`, the elements from `split` on, then those before it.
-fn turn(cx: &Cx, x: Value, dims: Option<Vec<i64>>, split: impl Fn(&Expr) -> Expr) -> Lowered {
+/// smaller one; for the `inverse`, the larger one.
+fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>, inverse: bool) -> Lowered {
     let mut result = x;
     for axis in cx.axes(x, dims.as_deref())? {
         let n = cx.dim(x, axis as i64);
-        let at = split(&n);
+        let at = if inverse { n.clone() } else { &n + 1 }.floor_div(&Expr::int(2));
         let tail = cx.slice(result, axis, &at, &n, 1);
         let head = cx.slice(result, axis, &Expr::int(0), &at, 1);
         result = cx.concat(&[tail, head], axis);
@@ -278,8 +246,6 @@ arguments! {
         s: Option<Vec<Expr>>,
         dim: Option<Vec<i64>>,
     }
-    struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
-    struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
 }
 
 fn meta_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
@@ -334,19 +300,17 @@ fn transformed(cx: &Cx, args: &MetaFftArgs) -> Lowered<(DType, Vec<Expr>, (usize
     Ok((dtype, size, (last, is_given)))
 }
 
-fn meta_to_real(cx: &Cx, args: ToReal) -> Lowered {
-    let x = args.input;
-    let size = match args.dim.last() {
-        Some(&last) => with_size(cx, x, cx.axis(x, last)?, args.last_dim_size),
+fn meta_to_real(cx: &Cx, x: Value, dim: Vec<i64>, _: Ignored, last_size: Expr) -> Lowered {
+    let size = match dim.last() {
+        Some(&last) => with_size(cx, x, cx.axis(x, last)?, last_size),
         None => return unknown("it transforms no dimension"),
     };
     Ok(typed(cx, cx.dtype(x).to_real(), &size))
 }
 
-fn meta_to_complex(cx: &Cx, args: ToComplex) -> Lowered {
-    let x = args.input;
+fn meta_to_complex(cx: &Cx, x: Value, dim: Vec<i64>, _: Ignored, onesided: bool) -> Lowered {
     let mut size = cx.shape(x);
-    if let (true, Some(&last)) = (args.onesided, args.dim.last()) {
+    if let (true, Some(&last)) = (onesided, dim.last()) {
         let axis = cx.axis(x, last)?;
         size[axis] = size[axis].floor_div(&Expr::int(2)) + 1;
     }
