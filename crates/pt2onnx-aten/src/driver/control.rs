@@ -75,14 +75,13 @@ impl<'a> Driver<'a> {
         let mut regions = Vec::new();
         for branch in branches {
             let (region, _) = self.builder.open_region(&[]);
-            let outputs = self.body(branch, &operands);
+            let outputs = self.body(branch, &[], &operands, 0);
             self.builder.close_region(outputs.as_deref().unwrap_or_default());
             outputs?;
             regions.push(region);
         }
-        let outputs =
-            self.builder.if_op(self.results(node).len(), predicate, regions[0], regions[1]);
-        Ok(Outputs(outputs.into_iter().map(Some).collect()))
+        let count = self.results(node).len();
+        Ok(self.builder.if_op(count, predicate, regions[0], regions[1]).to_vec().into())
     }
 
     /// The condition as a 0-d bool.
@@ -111,11 +110,9 @@ impl<'a> Driver<'a> {
         let carried = self.tensors_of(carried)?;
         let additional = self.operands(rest)?;
         let go_on = |driver: &mut Self, carried: &[Value]| -> Lowered {
-            let operands: Vec<TensorOrScalar> =
-                tensors(carried).chain(additional.iter().cloned()).collect();
             // The test is translated twice, over other values.
             driver.builder.open_scope();
-            let verdict = driver.iteration(test, &operands, carried.len());
+            let verdict = driver.body(test, carried, &additional, carried.len());
             driver.builder.close_scope();
             let verdict = verdict?
                 .first()
@@ -129,17 +126,14 @@ impl<'a> Driver<'a> {
         types.extend(self.input_types(body, &carried));
         let (region, inputs) = self.builder.open_region(&types);
         let next: Lowered<Vec<Value>> = (|| {
-            let operands: Vec<TensorOrScalar> =
-                tensors(&inputs[2..]).chain(additional.iter().cloned()).collect();
-            let next = self.iteration(body, &operands, carried.len())?;
+            let next = self.body(body, &inputs[2..], &additional, carried.len())?;
             let mut outputs = vec![go_on(self, &next)?];
             outputs.extend(next);
             Ok(outputs)
         })();
         self.builder.close_region(next.as_deref().unwrap_or_default());
         next?;
-        let results = self.builder.loop_op(carried.len(), None, start, &carried, region);
-        Ok(Outputs(results.into_iter().map(Some).collect()))
+        Ok(self.builder.loop_op(carried.len(), None, start, &carried, region).to_vec().into())
     }
 
     /// `Scan` over slices of `xs` along `dim`. The carried values start as `init`. The other
@@ -160,34 +154,33 @@ impl<'a> Driver<'a> {
             .map(|&x| Ok(self.to_front(x, self.context().axis(x, dim)?)))
             .collect::<Lowered<Vec<_>>>()?;
         let additional = self.operands(rest)?;
-        let types = self.input_types(body, &[&init[..], &xs[..]].concat());
-        let (region, inputs) = self.builder.open_region(&types);
-        let operands: Vec<TensorOrScalar> =
-            tensors(&inputs).chain(additional.iter().cloned()).collect();
-        let outputs = self.body(body, &operands);
-        self.builder.close_region(outputs.as_deref().unwrap_or_default());
-        outputs?;
-        Ok(self.emit_scan(&init, &xs, reverse, body.outputs.len(), region))
+        Ok(self.emit_scan(body, &init, &xs, &additional, reverse, false)?.into())
     }
 
-    /// Emits `Scan` over dimension 0 of `xs`. The body is `region`, which has this many outputs.
+    /// `Scan` over dimension 0 of `xs`. If the results are `doubled`, the body gives them twice: as
+    /// carried values, and to be stacked.
     fn emit_scan(
-        &self,
+        &mut self,
+        body: &'a Graph,
         init: &[Value],
         xs: &[Value],
+        additional: &[TensorOrScalar],
         reverse: bool,
-        outputs: usize,
-        region: pt2onnx_ir::RegionId,
-    ) -> Outputs {
+        doubled: bool,
+    ) -> Lowered<Vec<Value>> {
+        let inputs = [init, xs].concat();
+        let (region, slices) = self.builder.open_region(&self.input_types(body, &inputs));
+        let outputs = self.body(body, &slices, additional, 0);
+        let outputs = outputs.map(|all| if doubled { all.repeat(2) } else { all });
+        self.builder.close_region(outputs.as_deref().unwrap_or_default());
+        let count = outputs?.len();
         let direction = |n: usize| reverse.then(|| vec![1; n]);
         let options = pt2onnx_ir::attrs::Scan {
             scan_input_directions: direction(xs.len()),
-            scan_output_directions: direction(outputs - init.len().min(outputs)),
+            scan_output_directions: direction(count - init.len().min(count)),
             ..Default::default()
         };
-        let inputs = [init, xs].concat();
-        let results = self.builder.scan_op(outputs, &inputs, region, xs.len() as i64, options);
-        Outputs(results.into_iter().map(Some).collect())
+        Ok(self.builder.scan_op(count, &inputs, region, xs.len() as i64, options).to_vec())
     }
 
     /// `Scan` over all slices but the first. It carries the combination of all slices so far, and
@@ -219,19 +212,9 @@ impl<'a> Driver<'a> {
             .iter()
             .map(|&x| if slices_keep_dim { self.builder.unsqueeze(x, &[1]) } else { x })
             .collect();
-        let types = self.input_types(body, &[&init[..], &scanned[..]].concat());
-        let (region, inputs) = self.builder.open_region(&types);
-        let operands: Vec<TensorOrScalar> =
-            tensors(&inputs).chain(additional.iter().cloned()).collect();
-        let outputs = self.body(body, &operands);
-        let twice: Vec<Value> =
-            outputs.iter().flatten().chain(outputs.iter().flatten()).copied().collect();
-        self.builder.close_region(&twice);
-        outputs?;
-        let n = init.len();
-        let results = self.emit_scan(&init, &scanned, false, 2 * n, region);
-        let rows = results.0.into_iter().skip(n).flatten().zip(&init).zip(&xs).map(
-            |((rows, &head), &x)| {
+        let results = self.emit_scan(body, &init, &scanned, &additional, false, true)?;
+        let rows =
+            results.into_iter().skip(init.len()).zip(&init).zip(&xs).map(|((rows, &head), &x)| {
                 let (head, rows) = if slices_keep_dim {
                     (head, self.builder.squeeze(rows, &[1]))
                 } else {
@@ -241,8 +224,7 @@ impl<'a> Driver<'a> {
                 self.builder
                     .set_type(all, Type::tensor(self.builder.dtype(x), self.builder.shape(x)));
                 Some(all)
-            },
-        );
+            });
         Ok(Outputs(rows.collect()))
     }
 
@@ -323,20 +305,17 @@ impl<'a> Driver<'a> {
         self.context().as_tensor(operand, dtype)
     }
 
-    /// Translates a body into the open region, with the operands as its inputs. Returns its
-    /// outputs.
-    fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
-        self.iteration(graph, operands, 0)
-    }
-
-    /// As [`body`](Self::body), for a body whose first inputs have another value each time.
-    fn iteration(
+    /// Translates a body into the open region, with values and operands as its inputs. The first
+    /// `carried` inputs have another value each time. Returns its outputs.
+    fn body(
         &mut self,
         graph: &'a Graph,
+        values: &[Value],
         operands: &[TensorOrScalar],
         carried: usize,
     ) -> Lowered<Vec<Value>> {
-        let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
+        let operands = operands.iter().map(|o| self.tensor_of(o));
+        let values: Vec<Value> = values.iter().copied().chain(operands).collect();
         let outer = std::mem::replace(&mut self.scope, Scope::of(graph));
         for (at, (input, &value)) in graph.inputs.iter().zip(&values).enumerate() {
             if let Some(name) = input.name() {
@@ -390,8 +369,4 @@ impl<'a> Driver<'a> {
     fn pairs_context(&self) -> Cx<'_, 'a> {
         self.cx(Call { mode: Mode::Complex, ..Call::default() })
     }
-}
-
-fn tensors(values: &[Value]) -> impl Iterator<Item = TensorOrScalar> + '_ {
-    values.iter().map(|&v| TensorOrScalar::Tensor(v))
 }
