@@ -158,20 +158,6 @@ impl Registry {
         Ok(outcomes(schema.as_deref(), metas.collect::<Lowered<_>>()?, None))
     }
 
-    fn scratch(
-        &self,
-        node: &Node,
-        results: usize,
-        facts: &Facts,
-        known: &[Option<TensorMeta>],
-    ) -> (Model, pt2onnx_fx::Graph) {
-        let outputs = (0..results).map(|i| Argument::Tensor(scratch::result(i))).collect();
-        (
-            Model::new(pt2onnx_ir::schema::CANONICAL_OPSET),
-            scratch::graph(node, outputs, facts, known),
-        )
-    }
-
     /// Runs the lowering without records.
     fn by_lowering(
         &self,
@@ -183,7 +169,9 @@ impl Registry {
         if schema.returns.iter().any(|r| r.base != "Tensor" || r.list) {
             return Err(unknown());
         }
-        let (mut model, graph) = self.scratch(node, schema.returns.len(), facts, &[]);
+        let results = (0..schema.returns.len()).map(|i| Argument::Tensor(scratch::result(i)));
+        let graph = scratch::graph(node, results.collect(), facts, &[]);
+        let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
         let operands = scratch::symbols(&graph, facts);
         let complex = node.input_names().iter().any(|n| is_complex(facts, n));
         if complex && matches!(op.complexity, Complexity::ByParts) {
@@ -220,9 +208,7 @@ impl Registry {
         }
         Ok(outcomes(Some(schema), metas, contents.filter(|_| schema.returns.len() == 1)))
     }
-}
 
-impl Registry {
     /// Runs the lowering for real tensors; the results are complex.
     fn by_parts(
         &self,
@@ -255,28 +241,27 @@ fn unknown() -> LowerError {
     LowerError::unsupported("the types of its results are not known without PyTorch's records")
 }
 
-/// The tensors that a node writes into and returns.
-fn written(node: &Node) -> Option<Vec<&Argument>> {
+/// The tensor that a node writes into and returns.
+fn written(node: &Node) -> Option<&Argument> {
     let name = &*node.target.name;
     if let Some(out) = node.arg("out") {
-        return Some(vec![out]);
+        return Some(out);
     }
     let in_place = name.ends_with('_') && !name.ends_with("__")
         || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
     let this = || node.arg("self").or_else(|| node.args.first().map(|a| &a.value));
-    in_place.then(this)?.map(|this| vec![this])
+    in_place.then(this)?
 }
 
-/// The types of the values that are written into.
-fn same_as(written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
-    let one = |arg: &Argument| match facts.values.get(arg.name()?)? {
-        ValueMeta::Tensor(t) => {
+/// The type of the value that is written into.
+fn same_as(written: &Argument, facts: &Facts) -> Lowered<Vec<Outcome>> {
+    match written.name().and_then(|name| facts.values.get(name)) {
+        Some(ValueMeta::Tensor(t)) => {
             let meta = ValueMeta::from(meta(t.dtype, t.sizes.clone()));
-            Some(Outcome::One(meta.into()))
+            Ok(vec![Outcome::One(meta.into())])
         }
-        _ => None,
-    };
-    written.into_iter().map(one).collect::<Option<_>>().ok_or_else(unknown)
+        _ => Err(unknown()),
+    }
 }
 
 /// Python's operators that write into their first operand.
