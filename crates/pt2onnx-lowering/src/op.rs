@@ -288,7 +288,7 @@ pub trait Parameters {
 /// A lowering: a function whose parameters are arguments of an op.
 ///
 /// It has one of these forms:
-/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to five parameters is
+/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to six parameters is
 ///   [`FromArg`]: the schema's parameters in order, without those that mean nothing to ONNX
 ///   (`device`, `pin_memory`, ...). Optional ones beyond the schema's are `None`;
 /// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of
@@ -299,7 +299,7 @@ pub trait Parameters {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a lowering of an op",
     label = "expected `fn(&Cx, ..) -> Lowered<..>` whose parameters are arguments of an op",
-    note = "up to five parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
+    note = "up to six parameters must implement `FromArg` (`Value`, `Option<Value>`, `i64`, `f64`, `bool`, `Expr`, `Scalar`, `DType`, `String`, lists of these, ...), \
             or be one struct made by `arguments!`; annotate the types of a closure's parameters and its result"
 )]
 pub trait Function<P: Parameters> {
@@ -343,6 +343,7 @@ function!(A, B);
 function!(A, B, C);
 function!(A, B, C, D);
 function!(A, B, C, D, E);
+function!(A, B, C, D, E, F);
 
 /// Marks functions that take one struct of arguments.
 #[derive(Debug)]

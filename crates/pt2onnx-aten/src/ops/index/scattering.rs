@@ -6,25 +6,23 @@ use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
 use crate::meta;
-use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, checks, op,
-};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_add, index_add, parts),
-    op!(aten::index_copy, index_copy, parts),
+    op!(aten::index_copy, index_reduce, parts, reduce = "none", include_self = true),
     op!(aten::index_fill_int_Scalar, index_fill, parts),
     op!(aten::index_fill_int_Tensor, index_fill, parts),
     op!(aten::index_reduce, index_reduce),
     op!(aten::put, put, parts, meta = meta::same),
     op!(aten::scatter_reduce, scatter_with),
-    op!(aten::scatter_src, scatter, parts),
-    op!(aten::scatter_value, scatter_value, parts),
-    op!(aten::scatter_value_reduce, scatter_value_with, complex = scatter_value_with_complex),
-    op!(aten::scatter_add, scatter_add, parts),
+    op!(aten::scatter_src, scatter_reduce, parts, reduce = "none", include_self = true),
+    op!(aten::scatter_value, scatter_value, parts, reduce = "none"),
+    op!(aten::scatter_value_reduce, scatter_value, complex = scatter_value_complex),
+    op!(aten::scatter_add, scatter_reduce, parts, reduce = "add", include_self = true),
     op!(aten::scatter_reduce_two, scatter_reduce),
 ];
 
@@ -44,6 +42,7 @@ impl Reduction {
     /// The reduction that PyTorch calls so.
     fn parse(name: &str) -> Lowered<Self> {
         Ok(match name {
+            "none" => Reduction::None,
             "add" | "sum" => Reduction::Add,
             "multiply" | "prod" => Reduction::Mul,
             "amax" => Reduction::Max,
@@ -84,14 +83,11 @@ struct How {
 }
 
 impl How {
-    /// Updates replace what was there.
-    const REPLACE: How = How { reduction: Reduction::None, include_self: true };
     /// Updates are added to what was there.
     const ADD: How = How { reduction: Reduction::Add, include_self: true };
 
-    /// The reduction of that name, including what was there.
-    fn including_self(reduction: &str) -> Lowered<Self> {
-        Ok(How { reduction: Reduction::parse(reduction)?, include_self: true })
+    fn new(reduction: &str, include_self: bool) -> Lowered<Self> {
+        Ok(How { reduction: Reduction::parse(reduction)?, include_self })
     }
 }
 
@@ -207,17 +203,7 @@ fn as_vector(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(cx.reshape(result, &cx.shape(x)))
 }
 
-/// `x[index[i]] = source[i]` along `dim`.
-fn scatter(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, How::REPLACE)
-}
-
-/// `x[index[i]] += source[i]` along `dim`.
-fn scatter_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    scatter_onto(cx, x, dim, index, source, How::ADD)
-}
-
-/// Like [`scatter`], with `+=` or `*=`. Complex numbers can be added.
+/// `x[index[i]] += source[i]`, or `*=`, along `dim`. Complex numbers can be added.
 fn scatter_with(
     cx: &Cx,
     x: Complex,
@@ -226,7 +212,7 @@ fn scatter_with(
     source: Complex,
     reduce: String,
 ) -> Lowered {
-    let how = How::including_self(&reduce)?;
+    let how = How::new(&reduce, true)?;
     let part = |x, source| scatter_onto(cx, x, dim, index, source, how);
     if x.im.or(source.im).is_none() {
         return part(x.re, source.re);
@@ -241,15 +227,8 @@ fn scatter_with(
     Ok(cx.pairs(Complex::new(re, im)))
 }
 
-/// `x[index[i]] = value` along `dim`.
-fn scatter_value(cx: &Cx, x: Value, dim: i64, index: Value, value: TensorOrScalar) -> Lowered {
-    let value = cx.as_tensor(&value, cx.dtype(x));
-    let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, How::REPLACE)
-}
-
-/// Like [`scatter_value`], with `+=` or `*=`.
-fn scatter_value_with(
+/// `x[index[i]] = value` along `dim`, or `+=` or `*=`.
+fn scatter_value(
     cx: &Cx,
     x: Value,
     dim: i64,
@@ -259,11 +238,11 @@ fn scatter_value_with(
 ) -> Lowered {
     let value = cx.as_tensor(&value, cx.dtype(x));
     let updates = cx.expand(value, &cx.shape(index));
-    scatter_onto(cx, x, dim, index, updates, How::including_self(&reduce)?)
+    scatter_onto(cx, x, dim, index, updates, How::new(&reduce, true)?)
 }
 
-/// [`scatter_value_with`] of complex numbers, which can be added.
-fn scatter_value_with_complex(
+/// [`scatter_value`] of complex numbers, which can be added.
+fn scatter_value_complex(
     cx: &Cx,
     x: Complex,
     dim: i64,
@@ -275,32 +254,17 @@ fn scatter_value_with_complex(
     scatter_with(cx, x, dim, index, updates, reduce)
 }
 
-arguments! {
-    /// Arguments of [`scatter_reduce`].
-    struct ScatterReduceArgs {
-        input: Value,
-        dim: i64,
-        index: Value,
-        src: Value,
-        reduce: String,
-        include_self: bool,
-    }
-
-    /// Arguments of [`index_reduce`].
-    struct IndexReduceArgs {
-        input: Value,
-        dim: i64,
-        index: Value,
-        source: Value,
-        reduce: String,
-        include_self: bool,
-    }
-}
-
-/// Like [`scatter`], with the reduction of that name.
-fn scatter_reduce(cx: &Cx, args: ScatterReduceArgs) -> Lowered {
-    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
-    scatter_onto(cx, args.input, args.dim, args.index, args.src, how)
+/// `x[index[i]] = source[i]` along `dim`, or the reduction of that name.
+fn scatter_reduce(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    reduce: String,
+    include_self: bool,
+) -> Lowered {
+    scatter_onto(cx, x, dim, index, source, How::new(&reduce, include_self)?)
 }
 
 /// Elements of `source` written, or reduced, to where `index` says along `dim`.
@@ -350,15 +314,17 @@ fn index_add(cx: &Cx, x: Value, dim: i64, index: Value, source: Value, alpha: Nu
     slices_onto(cx, x, dim, index, scaled, How::ADD)
 }
 
-/// `x[index[i]] = source[i]`, for slices along `dim`.
-fn index_copy(cx: &Cx, x: Value, dim: i64, index: Value, source: Value) -> Lowered {
-    slices_onto(cx, x, dim, index, source, How::REPLACE)
-}
-
-/// Like [`index_copy`], with the reduction of that name.
-fn index_reduce(cx: &Cx, args: IndexReduceArgs) -> Lowered {
-    let how = How { reduction: Reduction::parse(&args.reduce)?, include_self: args.include_self };
-    slices_onto(cx, args.input, args.dim, args.index, args.source, how)
+/// `x[index[i]] = source[i]`, for slices along `dim`, or the reduction of that name.
+fn index_reduce(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    index: Value,
+    source: Value,
+    reduce: String,
+    include_self: bool,
+) -> Lowered {
+    slices_onto(cx, x, dim, index, source, How::new(&reduce, include_self)?)
 }
 
 /// `x[index[i]] = value`, for slices along `dim`: a `Where` over a mask of the slices.
