@@ -1,10 +1,11 @@
 //! Fourier transforms along one dimension: `DFT`, or sums where the transform is short.
 
+use crate::math::shape::constant;
 use crate::{Complex, Cx, FromArg, ParamType};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar, Tensor};
+use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
 
 /// A tensor as `DFT` takes it: floats, with a new last dimension of size 2 (real and imaginary
@@ -200,16 +201,9 @@ impl Signal {
             })
             .collect();
         let counts: Vec<bool> = numbers.iter().map(|&w| w != 0.0).collect();
-        let shape: Vec<usize> = sizes.iter().map(|&n| n as usize).collect();
-        let (Ok(numbers), Ok(counts)) =
-            (Tensor::from_slice(shape.clone(), &numbers), Tensor::from_slice(shape, &counts))
-        else {
-            cx.report("the weights of a transform do not fit");
-            return self;
-        };
-        let numbers = cx.cast(cx.constant(numbers), cx.dtype(self.value));
+        let numbers = cx.cast(constant(cx, &sizes, &numbers), cx.dtype(self.value));
         let wide = cx.unsqueeze(self.value, &[axis + 1, rank + 1]);
-        let terms = cx.select(cx.constant(counts), cx.mul(wide, numbers), 0.0);
+        let terms = cx.select(constant(cx, &sizes, &counts), cx.mul(wide, numbers), 0.0);
         let value = cx.reduce(Reduction::Sum, terms, &[axis, rank], false);
         Signal { value, complex: weights.parts == 2 }
     }

@@ -1,11 +1,12 @@
 //! Resampling of images by matrices of weights: exact in float64, and of bytes as PyTorch rounds
 //! them.
 
+use crate::math::shape::constant;
 use crate::math::window::product_along;
-use crate::{Cx, LowerError, Lowered};
+use crate::{Cx, Lowered};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Element, Tensor};
+use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
 /// How much an element at a distance counts.
@@ -103,13 +104,13 @@ impl Smooth {
             }
             let parts = from.as_int().zip(to.as_int()).map(|(f, t)| self.parts(f, t, factor));
             result = match (whole, parts) {
-                (false, Some(parts)) => sums_along(cx, result, axis, parts)?,
+                (false, Some(parts)) => sums_along(cx, result, axis, parts),
                 (false, None) => {
                     let weights = cx.cast(self.weights(cx, &from, to, factor), wide);
                     product_along(cx, result, axis, weights)
                 }
                 (true, Some(parts)) => {
-                    rounded_product(cx, result, axis, matrix(cx, from.as_int(), &parts)?)
+                    rounded_product(cx, result, axis, matrix(cx, from.as_int(), &parts))
                 }
                 (true, None) => {
                     rounded_product(cx, result, axis, self.weights(cx, &from, to, factor))
@@ -210,22 +211,22 @@ impl Smooth {
 }
 
 /// The `(from, to)` matrix: how much of each element is in each result.
-fn matrix(cx: &Cx, from: Option<i64>, parts: &[Vec<(i64, f64)>]) -> Lowered {
-    let sizes = vec![from.unwrap_or(0).max(0) as usize, parts.len()];
-    let mut matrix = vec![0.0; sizes[0].saturating_mul(sizes[1])];
+fn matrix(cx: &Cx, from: Option<i64>, parts: &[Vec<(i64, f64)>]) -> Value {
+    let (rows, columns) = (from.unwrap_or(0).max(0), parts.len());
+    let mut matrix = vec![0.0; (rows as usize).saturating_mul(columns)];
     for (i, parts) in parts.iter().enumerate() {
         for &(j, weight) in parts {
-            if let Some(part) = matrix.get_mut(j as usize * sizes[1] + i) {
+            if let Some(part) = matrix.get_mut(j as usize * columns + i) {
                 *part += weight;
             }
         }
     }
-    constant(cx, sizes, &matrix)
+    constant(cx, &[rows, columns as i64], &matrix)
 }
 
 /// Each result along `axis` as the sum of its elements by their weights. A product with a
 /// [`matrix`] would spread NaN and infinity.
-fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -> Lowered {
+fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -> Value {
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
     for parts in &mut parts {
         // Results of fewer elements have halves of the first one, those of none have nothing of
@@ -238,19 +239,14 @@ fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -
             parts.push((place, weight));
         }
     }
-    let sizes = vec![parts.len(), most];
+    let sizes = [parts.len() as i64, most as i64];
     let (places, weights): (Vec<i64>, Vec<f64>) = parts.into_iter().flatten().unzip();
-    let places = constant(cx, sizes.clone(), &places)?;
-    let weights = cx.cast(constant(cx, sizes, &weights)?, cx.dtype(x));
+    let places = constant(cx, &sizes, &places);
+    let weights = cx.cast(constant(cx, &sizes, &weights), cx.dtype(x));
     let elements = cx.gather(x, places, axis);
     let behind: Vec<usize> = (2..2 + cx.rank(x).saturating_sub(axis + 1)).collect();
     let products = cx.mul(elements, cx.unsqueeze(weights, &behind));
-    Ok(cx.reduce(Reduction::Sum, products, &[axis + 1], false))
-}
-
-fn constant<T: Element>(cx: &Cx, sizes: Vec<usize>, elements: &[T]) -> Lowered {
-    let tensor = Tensor::from_slice(sizes, elements);
-    Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?))
+    cx.reduce(Reduction::Sum, products, &[axis + 1], false)
 }
 
 /// Bytes, as float64, along `axis` times weights that are rounded to multiples of `2^-p`. `p` is at

@@ -3,7 +3,7 @@
 use crate::{Cx, LowerError, Lowered, cx::axis_of};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// Index tensors of up to this many elements are constants; longer ones are computed at run time.
 pub const SPELLED_OUT: i64 = 4096;
@@ -72,7 +72,7 @@ pub fn counted(cx: &Cx, start: &Expr, length: &Expr, step: impl Into<Expr>) -> V
 }
 
 /// An int64 constant of that shape.
-pub fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
+pub fn constant<T: Element>(cx: &Cx, shape: &[i64], elements: &[T]) -> Value {
     let shape: Vec<usize> = shape.iter().map(|&d| d.max(0) as usize).collect();
     match Tensor::from_slice(shape, elements) {
         Ok(tensor) => cx.constant(tensor),
@@ -80,6 +80,15 @@ pub fn constant(cx: &Cx, shape: &[i64], elements: &[i64]) -> Value {
             cx.report(error.to_string());
             cx.ints(&[])
         }
+    }
+}
+
+/// A constant of floats. They are rounded once, to float32 or float64.
+pub fn floats(cx: &Cx, shape: &[i64], elements: &[f64], dtype: DType) -> Value {
+    let single = || elements.iter().map(|&e| e as f32).collect::<Vec<_>>();
+    match dtype {
+        DType::F64 => constant(cx, shape, elements),
+        _ => cx.cast(constant(cx, shape, &single()), dtype),
     }
 }
 

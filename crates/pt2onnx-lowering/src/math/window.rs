@@ -1,28 +1,11 @@
 //! Windows along a dimension: their parameters, starts and ends.
 
-use crate::Cx;
+use crate::{Cx, math::shape::constant};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Tensor;
 
 /// Tables of up to this many elements are constants if all sizes are known.
 const TABLE: i64 = 1 << 16;
-
-/// A `(rows, columns)` constant of int64, where `element` gives the element of each row and column.
-pub fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64) -> Value {
-    let elements: Vec<i64> = (0..rows)
-        .flat_map(|i| (0..columns).map(move |j| (i, j)))
-        .map(|(i, j)| element(i, j))
-        .collect();
-    let shape = vec![rows.max(0) as usize, columns.max(0) as usize];
-    match Tensor::from_slice(shape, &elements) {
-        Ok(tensor) => cx.constant(tensor),
-        Err(e) => {
-            cx.report(e.to_string());
-            cx.ints(&elements)
-        }
-    }
-}
 
 /// The `(rows, columns)` tensor of `row * i + column * j`. Each argument is the number of rows or
 /// columns, and the step.
@@ -30,7 +13,8 @@ pub fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
     let ((m, row), (n, column)) = (rows, columns);
     match (m.as_int(), n.as_int()) {
         (Some(m), Some(n)) if m.saturating_mul(n) <= TABLE => {
-            table(cx, m, n, |i, j| row * i + column * j)
+            let element = |i: i64| (0..n).map(move |j| row * i + column * j);
+            constant(cx, &[m, n], &(0..m).flat_map(element).collect::<Vec<_>>())
         }
         _ => cx.add(cx.unsqueeze(cx.mul(cx.iota(m), row), &[1]), cx.mul(cx.iota(n), column)),
     }

@@ -1,11 +1,11 @@
 //! Window functions: constants if their lengths are known at export, otherwise formulas.
 
-use crate::math::{bessel, precision::compute_type};
+use crate::math::{bessel, precision::compute_type, shape::floats};
 use crate::meta::typed;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -123,11 +123,7 @@ fn window(
     };
     let at = |i: i64| if n == 1 { 1.0 } else { shape(i, last, rounding) };
     let elements: Vec<f64> = (0..n).map(at).collect();
-    let narrow = || elements.iter().map(|&e| e as f32).collect::<Vec<_>>();
-    Ok(match dtype {
-        DType::F64 => cx.constant(Tensor::vector(&elements)),
-        dtype => cx.cast(cx.constant(Tensor::vector(&narrow())), dtype),
-    })
+    Ok(floats(cx, &[n], &elements, dtype))
 }
 
 /// The modified Bessel function of order 0 by its power series, `sum (x^2/4)^k / k!^2`.

@@ -3,12 +3,13 @@
 
 use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
+use crate::math::shape::constant;
 use crate::math::window::{adaptive, adaptive_length, batched, product_along};
 use crate::meta::{self, sized};
-use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::Outputs, op};
+use crate::{AtenOp, Cx, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_adaptive_avg_pool2d, adaptive_avg_pool),
@@ -70,7 +71,7 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
             result = means_of_elements(cx, result, axis, &from, to);
             continue;
         }
-        let means = cx.cast(window_means(cx, &from, to)?, wide);
+        let means = cx.cast(window_means(cx, &from, to), wide);
         result = product_along(cx, result, axis, means);
     }
     Ok(cx.cast(result, cx.dtype(x)))
@@ -100,7 +101,7 @@ fn means_of_elements(cx: &Cx, x: Value, axis: usize, from: &Expr, to: &Expr) -> 
 
 /// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else
 /// 0.
-fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
+fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Value {
     if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
         let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
         for j in 0..to {
@@ -109,15 +110,13 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
                 matrix[(i * to + j) as usize] = 1.0 / (end - start) as f64;
             }
         }
-        let shape = vec![from.max(0) as usize, to.max(0) as usize];
-        let tensor = Tensor::from_slice(shape, &matrix);
-        return Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?));
+        return constant(cx, &[from, to], &matrix);
     }
     let (start, end) = adaptive(cx, from, to);
     let i = cx.unsqueeze(cx.iota(from), &[1]);
     let inside = cx.and(cx.greater_or_equal(i, start), cx.less(i, end));
     let share = |v| cx.cast(v, DType::F64);
-    Ok(cx.div(share(inside), share(cx.sub(end, start))))
+    cx.div(share(inside), share(cx.sub(end, start)))
 }
 
 /// The largest elements of windows that divide each dimension as evenly as possible, and their

@@ -1,14 +1,14 @@
 //! Matrices made of diagonals, and triangles of matrices.
 
 use crate::math::shape::{
-    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, rank_from, set_recorded,
+    SPELLED_OUT, broadcast_along, constant, counted, diagonal, flat, pad_to, rank_from,
+    set_recorded,
 };
 use crate::meta::{self, sized, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::promote_types;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, promote_types};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::block_diag, block_diag, parts, meta = meta_block_diag),
@@ -91,16 +91,13 @@ fn beside_diagonal(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> 
         && rows.max(1).saturating_mul(columns.max(1)) <= SPELLED_OUT
     {
         let mut sizes = vec![1; rank];
-        (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
+        (sizes[a], sizes[b]) = (rows, columns);
         let mask: Vec<bool> = if a < b {
             (0..rows).flat_map(|r| (0..columns).map(move |c| c - r != offset)).collect()
         } else {
             (0..columns).flat_map(|c| (0..rows).map(move |r| c - r != offset)).collect()
         };
-        match Tensor::from_slice(sizes, &mask) {
-            Ok(mask) => return cx.constant(mask),
-            Err(error) => cx.report(error.to_string()),
-        }
+        return constant(cx, &sizes, &mask);
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);

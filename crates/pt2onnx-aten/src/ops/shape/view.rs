@@ -69,8 +69,8 @@ fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
 }
 
 /// Without those of `dims`, or of all dimensions, that have one element: `Reshape` to the recorded
-/// sizes. If a size that is not known may be 1, the result may have fewer dimensions than PyTorch recorded: the runtime
-/// leaves out each dimension that turns out to be 1.
+/// sizes. If a size that is not known may be 1, the result may have fewer dimensions than PyTorch
+/// recorded: the runtime leaves out each dimension that turns out to be 1.
 fn squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     let shape = cx.shape(x);
     let axes = squeezed(cx, x, dims)?;

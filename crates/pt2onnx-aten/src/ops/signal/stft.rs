@@ -1,13 +1,13 @@
 //! Translates short-time Fourier transforms.
 
 use crate::math::fourier::{FEW, circle, of_short_frames};
-use crate::math::shape::pad_mode;
+use crate::math::shape::{constant, floats, pad_mode};
 use crate::math::window::lattice;
 use crate::meta::{self, typed, unknown, with_size};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::istft, istft, meta = meta_istft),
@@ -46,7 +46,7 @@ impl Frames {
         let window = match window {
             Some(window) => cx.cast(window, dtype),
             None if length == self.length => cx.full(&[Expr::int(length)], 1, dtype),
-            None => ones(cx, length, dtype)?,
+            None => floats(cx, &[length], &vec![1.0; length as usize], dtype),
         };
         let left = (self.length - length) / 2;
         let right = self.length - length - left;
@@ -74,7 +74,7 @@ impl Frames {
         factor: impl Fn(i64) -> f64,
         window: Option<Value>,
         dtype: DType,
-    ) -> Lowered {
+    ) -> Value {
         let (n, bins) = (self.length, self.bins());
         let [edge, inner] = [factor(0), factor(1)];
         let kinds = if edge == inner { vec![edge] } else { vec![edge, inner] };
@@ -96,63 +96,34 @@ impl Frames {
             let at = |part: i64, k: i64, i: i64| part * kinds * n + kinds * (k * i % n) + kind(k);
             let rows = (0..2 * bins).flat_map(|row| (0..n).map(move |i| (row, i)));
             let all = rows.map(|(row, i)| table[at(row / bins, row % bins, i) as usize]);
-            constant(cx, &shape, &all.collect::<Vec<_>>(), dtype)?
+            floats(cx, &shape, &all.collect::<Vec<_>>(), dtype)
         } else {
             // Gathered at run time, so that the file has the table only, and all transforms of a
             // length share it.
-            let table = constant(cx, &[2, kinds * n], &table, dtype)?;
+            let table = floats(cx, &[2, kinds * n], &table, dtype);
             // Products of these sizes are exact in int32.
             let index = if n < 1 << 14 { DType::I32 } else { DType::I64 };
-            let column = |f: &dyn Fn(i64) -> i64| {
-                integers(cx, &[bins, 1], (0..bins).map(f).collect(), index)
+            let integers = |shape: &[i64], elements: Vec<i64>| match index {
+                DType::I32 => {
+                    constant(cx, shape, &elements.iter().map(|&e| e as i32).collect::<Vec<_>>())
+                }
+                _ => constant(cx, shape, &elements),
             };
-            let mut turns =
-                cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
+            let column = |f: &dyn Fn(i64) -> i64| integers(&[bins, 1], (0..bins).map(f).collect());
+            let mut turns = cx.mul(column(&|k| kinds * k), integers(&[n], (0..n).collect()));
             if kinds > 1 {
-                turns = cx.add(turns, column(&kind)?);
+                turns = cx.add(turns, column(&kind));
             }
             let whole = cx.scalar(kinds * n, index);
             let turns = cx.mod_(turns, whole, attrs::Mod::default());
             cx.reshape(cx.gather(table, turns, 1), &shape.map(Expr::int))
         };
-        Ok(window.map_or(basis, |window| cx.mul(basis, window)))
+        window.map_or(basis, |window| cx.mul(basis, window))
     }
 }
 
 /// Kernels of up to this many elements are constants.
 const SMALL: i64 = 2 << 10;
-
-/// A constant of these numbers. They are rounded once, to float32 or float64.
-fn constant(cx: &Cx, shape: &[i64], elements: &[f64], dtype: DType) -> Lowered {
-    let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
-    let tensor = match dtype {
-        DType::F64 => Tensor::from_slice(shape, elements),
-        _ => {
-            let single: Vec<f32> = elements.iter().map(|&e| e as f32).collect();
-            Tensor::from_slice(shape, &single)
-        }
-    };
-    let tensor = tensor.map_err(|e| LowerError::unsupported(e.to_string()))?;
-    Ok(cx.cast(cx.constant(tensor), dtype))
-}
-
-/// A constant of these integers.
-fn integers(cx: &Cx, shape: &[i64], elements: Vec<i64>, dtype: DType) -> Lowered {
-    let shape: Vec<usize> = shape.iter().map(|&s| s as usize).collect();
-    let tensor = match dtype {
-        DType::I32 => {
-            let narrow: Vec<i32> = elements.iter().map(|&e| e as i32).collect();
-            Tensor::from_slice(shape, &narrow)
-        }
-        _ => Tensor::from_slice(shape, &elements),
-    };
-    Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?))
-}
-
-/// `n` ones.
-fn ones(cx: &Cx, n: i64, dtype: DType) -> Lowered {
-    constant(cx, &[n.max(0)], &vec![1.0; n.max(0) as usize], dtype)
-}
 
 arguments! {
     /// Arguments of `stft`.
@@ -220,7 +191,7 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     let result = match convolve {
         _ if short => by_sums(cx, x, (!plain).then_some(window), &frames),
         true => {
-            let kernels = frames.kernels(cx, |_| 1.0, (!plain).then_some(window), dtype)?;
+            let kernels = frames.kernels(cx, |_| 1.0, (!plain).then_some(window), dtype);
             by_convolution(cx, x.re, kernels, &frames)
         }
         false => by_operator(cx, x, window, &frames),
@@ -322,7 +293,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
     // If only the first half is given, bins with a mirror image count twice.
     let twice = move |k: i64| if onesided && k > 0 && 2 * k != n_fft { 2.0 * scale } else { scale };
-    let kernels = window.try_map(|w| frames.kernels(cx, twice, Some(w), dtype))?;
+    let kernels = window.map(|w| frames.kernels(cx, twice, Some(w), dtype));
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
     let count = cx.dim(re, 2);
