@@ -58,6 +58,13 @@ pub fn wide2(
     Ok(cx.cast(computed, dtype))
 }
 
+/// The lowering `wide2(f)`, for the row of an op.
+pub const fn in_wide2(
+    f: fn(&Cx, Value, Value) -> Value,
+) -> impl Fn(&Cx, TensorOrScalar, TensorOrScalar) -> Lowered + Copy {
+    move |cx, a, b| wide2(cx, a, b, |a, b| f(cx, a, b))
+}
+
 /// `f(a, b)` in the float type that both promote to, computed in float64.
 pub fn double2(
     cx: &Cx,

@@ -33,32 +33,15 @@ impl States {
     }
 }
 
-/// The kinds of networks. A row of a table names one: `LSTM`, `GRU`, or the activation of an RNN in
-/// ONNX.
+/// The kinds of networks.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// `LSTM`.
     Lstm,
     /// `GRU`.
     Gru,
-    /// A plain network with this activation.
+    /// A plain network with this activation of ONNX.
     Rnn(&'static str),
-}
-
-impl FromArg for Kind {
-    fn accepts(ty: &ParamType) -> bool {
-        String::accepts(ty)
-    }
-
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        match String::from_arg(cx, arg)?.as_str() {
-            "LSTM" => Ok(Kind::Lstm),
-            "GRU" => Ok(Kind::Gru),
-            "Relu" => Ok(Kind::Rnn("Relu")),
-            "Tanh" => Ok(Kind::Rnn("Tanh")),
-            other => Err(format!("there is no recurrent network `{other}`")),
-        }
-    }
 }
 
 impl Kind {

@@ -21,16 +21,15 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_pack_padded_sequence, pack, meta = meta_pack),
     op!(aten::_pad_packed_sequence, pad, meta = meta_unpack),
-    op!(aten::gru_data, over_packed, meta = meta_recurrent, kind = "GRU"),
-    op!(aten::lstm_data, over_packed, meta = meta_lstm, kind = "LSTM"),
-    op!(aten::rnn_relu_data, over_packed, meta = meta_recurrent, kind = "Relu"),
-    op!(aten::rnn_tanh_data, over_packed, meta = meta_recurrent, kind = "Tanh"),
+    op!(aten::gru_data, over_packed(Kind::Gru), meta = meta_recurrent),
+    op!(aten::lstm_data, over_packed(Kind::Lstm), meta = meta_lstm),
+    op!(aten::rnn_relu_data, over_packed(Kind::Rnn("Relu")), meta = meta_recurrent),
+    op!(aten::rnn_tanh_data, over_packed(Kind::Rnn("Tanh")), meta = meta_recurrent),
 ];
 
 arguments! {
     /// Arguments of [`over_packed`].
     struct PackedArgs {
-        kind: Kind,
         data: Value,
         batch_sizes: Value,
         hx: States,
@@ -160,23 +159,25 @@ fn pad(cx: &Cx, args: PadArgs) -> Lowered<Outputs> {
 
 /// A recurrent network: the packed results, and the last state of each layer (of an LSTM, the last
 /// hidden and the last cell state).
-fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
-    let batch = cx.dim(args.hx.hidden()?, 1);
-    let padded = Padded::of(cx, args.data, args.batch_sizes, batch);
-    let layers = Network {
-        kind: args.kind,
-        params: args.params,
-        has_biases: args.has_biases,
-        layers: args.num_layers,
-        dropout: if args.train { args.dropout } else { 0.0 },
-        bidirectional: args.bidirectional,
-    };
-    let lengths = Lengths { lengths: padded.lengths(cx, DType::I32), mask: padded.mask };
-    let mut outputs = network(cx, &layers, padded.x, &args.hx.0, Some(lengths))?;
-    if let Some(result) = outputs.first_mut() {
-        *result = padded.packed(cx, *result);
+const fn over_packed(kind: Kind) -> impl Fn(&Cx, PackedArgs) -> Lowered<Outputs> + Copy {
+    move |cx, args| {
+        let batch = cx.dim(args.hx.hidden()?, 1);
+        let padded = Padded::of(cx, args.data, args.batch_sizes, batch);
+        let layers = Network {
+            kind,
+            params: args.params,
+            has_biases: args.has_biases,
+            layers: args.num_layers,
+            dropout: if args.train { args.dropout } else { 0.0 },
+            bidirectional: args.bidirectional,
+        };
+        let lengths = Lengths { lengths: padded.lengths(cx, DType::I32), mask: padded.mask };
+        let mut outputs = network(cx, &layers, padded.x, &args.hx.0, Some(lengths))?;
+        if let Some(result) = outputs.first_mut() {
+            *result = padded.packed(cx, *result);
+        }
+        Ok(recorded(cx, outputs))
     }
-    Ok(recorded(cx, outputs))
 }
 
 arguments! {

@@ -16,14 +16,14 @@ use pt2onnx_ir::Value;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
     op!(aten::_thnn_fused_lstm_cell, fused_lstm_cell),
-    op!(aten::gru_input, sequence, kind = "GRU"),
+    op!(aten::gru_input, sequence(Kind::Gru)),
     op!(aten::gru_cell, gru_cell),
-    op!(aten::lstm_input, sequence, kind = "LSTM"),
+    op!(aten::lstm_input, sequence(Kind::Lstm)),
     op!(aten::lstm_cell, lstm_cell),
     op!(aten::mkldnn_rnn_layer, mkldnn_rnn_layer),
-    op!(aten::rnn_relu_input, sequence, kind = "Relu"),
+    op!(aten::rnn_relu_input, sequence(Kind::Rnn("Relu"))),
     op!(aten::rnn_relu_cell, rnn_relu_cell),
-    op!(aten::rnn_tanh_input, sequence, kind = "Tanh"),
+    op!(aten::rnn_tanh_input, sequence(Kind::Rnn("Tanh"))),
     op!(aten::rnn_tanh_cell, rnn_tanh_cell),
 ];
 
@@ -31,7 +31,6 @@ arguments! {
     /// Arguments of [`sequence`]. `params` has, for each layer and direction, the weights of the
     /// input and of the hidden state, then their biases.
     struct SequenceArgs {
-        kind: Kind,
         input: Value,
         hx: States,
         params: Vec<Value>,
@@ -76,21 +75,23 @@ arguments! {
 
 /// A recurrent network: the results, and the last state of each layer (of an LSTM, the last hidden
 /// and the last cell state).
-fn sequence(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
-    let swap = |x: Value| if args.batch_first { cx.swap_axes(x, 0, 1) } else { x };
-    let layers = Network {
-        kind: args.kind,
-        params: args.params,
-        has_biases: args.has_biases,
-        layers: args.num_layers,
-        dropout: if args.train { args.dropout } else { 0.0 },
-        bidirectional: args.bidirectional,
-    };
-    let mut outputs = network(cx, &layers, swap(args.input), &args.hx.0, None)?;
-    if let Some(result) = outputs.first_mut() {
-        *result = swap(*result);
+const fn sequence(kind: Kind) -> impl Fn(&Cx, SequenceArgs) -> Lowered<Outputs> + Copy {
+    move |cx, args| {
+        let swap = |x: Value| if args.batch_first { cx.swap_axes(x, 0, 1) } else { x };
+        let layers = Network {
+            kind,
+            params: args.params,
+            has_biases: args.has_biases,
+            layers: args.num_layers,
+            dropout: if args.train { args.dropout } else { 0.0 },
+            bidirectional: args.bidirectional,
+        };
+        let mut outputs = network(cx, &layers, swap(args.input), &args.hx.0, None)?;
+        if let Some(result) = outputs.first_mut() {
+            *result = swap(*result);
+        }
+        Ok(outputs.into())
     }
-    Ok(outputs.into())
 }
 
 /// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for

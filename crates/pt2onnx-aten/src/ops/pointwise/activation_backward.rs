@@ -1,7 +1,7 @@
 //! Gradients of activations, which programs of training have as ops.
 
 use crate::math::arcs::softplus_of;
-use crate::math::precision::wide2;
+use crate::math::precision::{in_wide2, wide2};
 use crate::{AtenOp, Cx, Lowered, Number, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
@@ -22,14 +22,14 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::leaky_relu_backward, leaky_relu_backward),
     op!(aten::log_sigmoid_backward, log_sigmoid_backward),
     op!(aten::logit_backward, logit_backward),
-    op!(aten::mish_backward, mish_backward),
+    op!(aten::mish_backward, in_wide2(mish_backward)),
     op!(aten::native_dropout_backward, native_dropout_backward),
     op!(aten::rrelu_with_noise_backward, rrelu_backward),
-    op!(aten::sigmoid_backward, sigmoid_backward),
-    op!(aten::silu_backward, silu_backward),
+    op!(aten::sigmoid_backward, in_wide2(sigmoid_backward)),
+    op!(aten::silu_backward, in_wide2(silu_backward)),
     op!(aten::softplus_backward, softplus_backward),
     op!(aten::softshrink_backward, shrink_backward),
-    op!(aten::tanh_backward, tanh_backward),
+    op!(aten::tanh_backward, in_wide2(tanh_backward)),
     op!(aten::threshold_backward, threshold_backward),
 ];
 
@@ -112,31 +112,27 @@ fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
 }
 
 /// The slope is `y (1 - y)` of the output `y`.
-fn sigmoid_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
-    wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.mul(y, cx.sub(1, y))))
+fn sigmoid_backward(cx: &Cx, grad: Value, y: Value) -> Value {
+    cx.mul(grad, cx.mul(y, cx.sub(1, y)))
 }
 
 /// The slope is `1 - y^2` of the output `y`.
-fn tanh_backward(cx: &Cx, grad: Value, y: Value) -> Lowered {
-    wide2(cx, grad.into(), y.into(), |grad, y| cx.mul(grad, cx.sub(1, cx.mul(y, y))))
+fn tanh_backward(cx: &Cx, grad: Value, y: Value) -> Value {
+    cx.mul(grad, cx.sub(1, cx.mul(y, y)))
 }
 
 /// The slope is `s (1 + x (1 - s))` with `s = sigmoid(x)`.
-fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
-    wide2(cx, grad.into(), x.into(), |grad, x| {
-        let s = cx.sigmoid(x);
-        let rest = cx.mul(x, cx.sub(1, s));
-        cx.mul(grad, cx.mul(s, cx.add(rest, 1)))
-    })
+fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Value {
+    let s = cx.sigmoid(x);
+    let rest = cx.mul(x, cx.sub(1, s));
+    cx.mul(grad, cx.mul(s, cx.add(rest, 1)))
 }
 
 /// The slope is `t + x sigmoid(x) (1 - t^2)` with `t = tanh(softplus(x))`.
-fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
-    wide2(cx, grad.into(), x.into(), |grad, x| {
-        let t = cx.tanh(softplus_of(cx, x));
-        let slope = cx.mul(cx.mul(x, cx.sigmoid(x)), cx.sub(1, cx.mul(t, t)));
-        cx.mul(grad, cx.add(t, slope))
-    })
+fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Value {
+    let t = cx.tanh(softplus_of(cx, x));
+    let slope = cx.mul(cx.mul(x, cx.sigmoid(x)), cx.sub(1, cx.mul(t, t)));
+    cx.mul(grad, cx.add(t, slope))
 }
 
 /// The slope is `sigmoid(-x)`.

@@ -1,8 +1,8 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
-use crate::math::arcs::{self, log_add_exp};
+use crate::math::arcs::{atan2, log_add_exp};
 use crate::math::elementary::{self, between, bools_or_numbers, pow, power};
-use crate::math::precision::wide2;
+use crate::math::precision::in_wide2;
 use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
@@ -17,8 +17,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::add_Tensor, add, complex = add_complex, meta = meta::promoted),
     op!(aten::addcdiv, addcdiv, complex = addcdiv_complex, meta = meta_three),
     op!(aten::addcmul, addcmul, complex = addcmul_complex, meta = meta_three),
-    op!(aten::arctan2, atan2),
-    op!(aten::atan2, atan2),
+    op!(aten::arctan2, in_wide2(atan2)),
+    op!(aten::atan2, in_wide2(atan2)),
     op!(aten::float_power_Scalar, float_power, complex = pow_complex, meta = meta_doubled),
     op!(
         aten::float_power_Tensor_Scalar,
@@ -28,11 +28,16 @@ pub(crate) static OPS: &[AtenOp] = &[
     ),
     op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex, meta = meta_doubled),
     op!(aten::heaviside, heaviside),
-    op!(aten::hypot, hypot),
+    op!(aten::hypot, in_wide2(hypot)),
     op!(aten::lerp_Scalar, lerp, complex = lerp_complex, meta = meta::promoted),
     op!(aten::lerp_Tensor, lerp, complex = lerp_complex, meta = meta_three),
-    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex, meta = meta::promoted_to_float),
-    op!(aten::logaddexp2, logaddexp2),
+    op!(
+        aten::logaddexp,
+        in_wide2(log_add_exp),
+        complex = logaddexp_complex,
+        meta = meta::promoted_to_float
+    ),
+    op!(aten::logaddexp2, in_wide2(logaddexp2)),
     op!(aten::mul_Scalar, mul, complex = mul_complex, meta = meta::promoted),
     op!(aten::mul_Tensor, mul, complex = mul_complex, meta = meta::promoted),
     op!(aten::multiply_Scalar, mul, complex = mul_complex, meta = meta::promoted),
@@ -153,26 +158,14 @@ fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
 }
 
-/// The angle of the point `(x, y)`, from `-pi` to `pi`.
-fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
-    wide2(cx, y, x, |y, x| arcs::atan2(cx, y, x))
-}
-
 /// `sqrt(a^2 + b^2)`. It is infinite if one operand is infinite and the other one NaN.
-fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    wide2(cx, a, b, |a, b| {
-        let length = elementary::hypot(cx, a, b);
-        if !cx.propagates_nan(a) {
-            return length;
-        }
-        let infinite = |v| cx.is_inf(v, attrs::IsInf::default());
-        cx.select(cx.or(infinite(a), infinite(b)), f64::INFINITY, length)
-    })
-}
-
-/// `log(e^a + e^b)`.
-fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
+fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
+    let length = elementary::hypot(cx, a, b);
+    if !cx.propagates_nan(a) {
+        return length;
+    }
+    let infinite = |v| cx.is_inf(v, attrs::IsInf::default());
+    cx.select(cx.or(infinite(a), infinite(b)), f64::INFINITY, length)
 }
 
 /// [`Complex::log_add_exp`] of promoted numbers.
@@ -181,11 +174,9 @@ fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(cx.pairs(a.log_add_exp(cx, b)))
 }
 
-fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    wide2(cx, a, b, |a, b| {
-        let sum = log_add_exp(cx, cx.mul(a, LN_2), cx.mul(b, LN_2));
-        cx.div(sum, LN_2)
-    })
+fn logaddexp2(cx: &Cx, a: Value, b: Value) -> Value {
+    let sum = log_add_exp(cx, cx.mul(a, LN_2), cx.mul(b, LN_2));
+    cx.div(sum, LN_2)
 }
 
 /// `x + weight * (end - x)`, computed from the end that is nearer to the result.

@@ -2,8 +2,8 @@
 
 use crate::math::elementary::{log_of, log1p_of};
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
-use crate::math::precision::{in_double, in_wide, wide2};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
+use crate::math::precision::{in_double, in_wide, in_wide2};
+use crate::{AtenOp, Cx, checks, op};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
@@ -18,15 +18,15 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::special_ndtr, in_wide(ndtr_of)),
     op!(aten::special_ndtri, in_double(ndtri)),
     op!(aten::special_spherical_bessel_j0, in_double(spherical_bessel_j0)),
-    op!(aten::special_xlog1py, xlog1py),
-    op!(aten::special_xlog1py_other_scalar, xlog1py),
-    op!(aten::special_xlog1py_self_scalar, xlog1py),
-    op!(aten::special_xlogy, xlogy),
-    op!(aten::special_xlogy_other_scalar, xlogy),
-    op!(aten::special_xlogy_self_scalar, xlogy),
-    op!(aten::xlogy_Scalar_Other, xlogy),
-    op!(aten::xlogy_Scalar_Self, xlogy),
-    op!(aten::xlogy_Tensor, xlogy),
+    op!(aten::special_xlog1py, in_wide2(xlog1py)),
+    op!(aten::special_xlog1py_other_scalar, in_wide2(xlog1py)),
+    op!(aten::special_xlog1py_self_scalar, in_wide2(xlog1py)),
+    op!(aten::special_xlogy, in_wide2(xlogy)),
+    op!(aten::special_xlogy_other_scalar, in_wide2(xlogy)),
+    op!(aten::special_xlogy_self_scalar, in_wide2(xlogy)),
+    op!(aten::xlogy_Scalar_Other, in_wide2(xlogy)),
+    op!(aten::xlogy_Scalar_Self, in_wide2(xlogy)),
+    op!(aten::xlogy_Tensor, in_wide2(xlogy)),
 ];
 
 /// `e^(x^2) erfc(x)`; for negative `x`, `2 e^(x^2) - erfcx(-x)`.
@@ -70,12 +70,12 @@ fn x_times(cx: &Cx, x: Value, y: Value, of_y: Value) -> Value {
     cx.select(zero, 0.0, cx.mul(x, of_y))
 }
 
-fn xlogy(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {
-    wide2(cx, x, y, |x, y| x_times(cx, x, y, log_of(cx, y)))
+fn xlogy(cx: &Cx, x: Value, y: Value) -> Value {
+    x_times(cx, x, y, log_of(cx, y))
 }
 
-fn xlog1py(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {
-    wide2(cx, x, y, |x, y| x_times(cx, x, y, log1p_of(cx, y)))
+fn xlog1py(cx: &Cx, x: Value, y: Value) -> Value {
+    x_times(cx, x, y, log1p_of(cx, y))
 }
 
 /// `sin(x) / x`; it is 1 at 0 and 0 at infinity.
