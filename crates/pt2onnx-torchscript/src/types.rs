@@ -74,8 +74,13 @@ impl Symbols {
 
     /// Whether this is the name of such a symbol.
     pub fn makes(name: &str) -> bool {
-        let number = name.strip_prefix("zuf").or_else(|| name.strip_prefix('u'));
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+        Self::number(name).is_some()
+    }
+
+    /// How many symbols were made before this one, if it is one.
+    pub(crate) fn number(name: &str) -> Option<usize> {
+        let number = name.strip_prefix("zuf").or_else(|| name.strip_prefix('u'))?;
+        if number.starts_with('+') { None } else { number.parse().ok() }
     }
 }
 

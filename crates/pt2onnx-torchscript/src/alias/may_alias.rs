@@ -30,7 +30,7 @@ impl Evaluator<'_> {
 
     /// A copy of a tensor, which is that tensor in PyTorch.
     pub(crate) fn copy_of(&mut self, name: &Name) -> Step<Name> {
-        let copy = self.of_tensors("clone", vec![Value::Tensor(name.clone())])?;
+        let copy = self.aten_tensor("clone", vec![Value::Tensor(name.clone())])?;
         self.copied(&copy, std::slice::from_ref(name));
         Ok(copy)
     }

@@ -1,33 +1,27 @@
 //! Arithmetic on known complex numbers.
 
-use crate::value::Value;
+use crate::{builtins::Call, value::Value};
 
 /// The result of an operator on complex numbers; `None` if it is another operator, or a number is
 /// not known.
-pub(crate) fn on_complex(name: &str, args: &[Value]) -> Option<Value> {
-    if !args.iter().any(|value| matches!(value, Value::Complex(..))) {
+pub(crate) fn on_complex(call: Call<'_>) -> Option<Value> {
+    if !call.args.iter().any(|value| matches!(value, Value::Complex(..))) {
         return None;
     }
-    let number = |at: usize| args.get(at).and_then(parts);
-    match (args.len(), number(0), number(1)) {
-        (1, Some((re, im)), _) => match name {
-            "neg" => Some(Value::Complex(-re, -im)),
-            "abs" => Some(Value::float(re.hypot(im))),
-            "angle" => Some(Value::float(im.atan2(re))),
-            "Bool" => Some(Value::bool((re, im) != (0.0, 0.0))),
-            _ => None,
-        },
-        (2, Some((a, b)), Some((c, d))) => match name {
-            "add" => Some(Value::Complex(a + c, b + d)),
-            "sub" => Some(Value::Complex(a - c, b - d)),
-            "mul" => Some(Value::Complex(a * c - b * d, a * d + b * c)),
-            "div" => Some(quotient((a, b), (c, d))),
-            "eq" => Some(Value::bool((a, b) == (c, d))),
-            "ne" => Some(Value::bool((a, b) != (c, d))),
-            _ => None,
-        },
-        _ => None,
-    }
+    let numbers = call.args.iter().map(parts).collect::<Option<Vec<_>>>()?;
+    Some(match (call.name, numbers.as_slice()) {
+        ("neg", &[(re, im)]) => Value::Complex(-re, -im),
+        ("abs", &[(re, im)]) => re.hypot(im).into(),
+        ("angle", &[(re, im)]) => im.atan2(re).into(),
+        ("Bool", number) => (number != [(0.0, 0.0)]).into(),
+        ("add", &[(a, b), (c, d)]) => Value::Complex(a + c, b + d),
+        ("sub", &[(a, b), (c, d)]) => Value::Complex(a - c, b - d),
+        ("mul", &[(a, b), (c, d)]) => Value::Complex(a * c - b * d, a * d + b * c),
+        ("div", &[x, y]) => quotient(x, y),
+        ("eq", [x, y]) => (x == y).into(),
+        ("ne", [x, y]) => (x != y).into(),
+        _ => return None,
+    })
 }
 
 /// The real and the imaginary part of a known number.

@@ -1,86 +1,109 @@
-//! Operators with a number that depends on data, where PyTorch's translation needs a known one:
-//! dimensions, numbers of classes, and positions in lists of tensors.
+//! Operators with a number that depends on data or sizes, where PyTorch's translation needs a known
+//! one: dimensions, numbers of classes, and positions in lists of tensors.
 
 use crate::{
-    eval::{Evaluator, Step, call::Kwargs, expected},
+    builtins::{Call, Found},
+    eval::{Evaluator, Step, expected, unsupported},
     schema::Type,
-    value::{DynList, Ref, Value},
+    value::{DynList, Item, Ref, Value, args, dyn_list::element_spec::element_type},
 };
 use pt2onnx_fx::Name;
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 
+/// The second argument, if it is a number that depends on data.
+fn unknown_number(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Option<Value>> {
+    let number = match call.args {
+        [_, tensor @ Value::Tensor(_)] => ev.scalar_of(tensor, &Type::Int)?,
+        [_, number] => number.clone(),
+        _ => return Ok(None),
+    };
+    Ok(matches!(&number, Value::Int(e) if e.as_int().is_none()).then_some(number))
+}
+
+/// Each element is compared with all classes.
+pub(crate) fn one_hot(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let Some(classes) = unknown_number(ev, call)? else { return Ok(None) };
+    let column = ev.aten("unsqueeze", args![call.get(0), -1])?;
+    let classes = ev.aten("arange", vec![classes])?;
+    let equal = ev.aten("eq", vec![column, classes])?;
+    ev.aten("to", args![equal, DType::I64]).map(Some)
+}
+
+pub(crate) fn unsqueeze(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let Some(dim) = unknown_number(ev, call)? else { return Ok(None) };
+    with_another_rank(ev, &call.get(0), &dim, true).map(Some)
+}
+
+/// Takes out dimensions whose size is 1 only where a condition on it holds (`if x.size(0) == 1:
+/// return x.squeeze(0)`): the first element along each.
+pub(crate) fn squeeze(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let tensor = call.get(0);
+    let sizes = ev.meta(tensor.tensor()?)?.sizes.clone();
+    let rank = i64::try_from(sizes.len()).unwrap_or(0);
+    let mut dims = match call.args.get(1) {
+        None => (0..rank).collect(),
+        Some(Value::List(list)) => ev.items(*list).iter().filter_map(Value::as_int).collect(),
+        Some(dim) => dim.as_int().into_iter().collect::<Vec<_>>(),
+    };
+    dims.iter_mut().filter(|dim| **dim < 0).for_each(|dim| *dim = dim.saturating_add(rank));
+    dims.sort_unstable();
+    dims.dedup();
+    let size = |dim: i64| usize::try_from(dim).ok().and_then(|at| sizes.get(at));
+    let is_one = |dim: i64| size(dim).is_some_and(|size| ev.is_one(size) == Some(true));
+    let (ones, others): (Vec<i64>, Vec<i64>) = dims.into_iter().partition(|dim| is_one(*dim));
+    if ones.iter().all(|dim| size(*dim).is_none_or(|size| size.as_int().is_some())) {
+        let Some(dim) = unknown_number(ev, call)? else { return Ok(None) };
+        return with_another_rank(ev, &tensor, &dim, false).map(Some);
+    }
+    let mut value = tensor;
+    for dim in ones.iter().rev() {
+        value = ev.aten("select", args![value, *dim, 0])?;
+    }
+    for dim in others.iter().rev() {
+        let before = ones.partition_point(|one| one < dim);
+        let dim = dim.saturating_sub(i64::try_from(before).unwrap_or(0));
+        value = ev.aten("squeeze", args![value, dim])?;
+    }
+    Ok(Some(value))
+}
+
+/// A tensor with a dimension of size 1 more or less. The result has the elements in the same order,
+/// so it is a view whose sizes depend on where the dimension is. If the dimension that is taken out
+/// is larger than 1, the model fails.
+fn with_another_rank(ev: &mut Evaluator<'_>, x: &Value, dim: &Value, more: bool) -> Step<Value> {
+    let old: Vec<Value> = ev.meta(x.tensor()?)?.sizes.iter().cloned().map(Value::Int).collect();
+    let rank = if more { old.len() + 1 } else { old.len().saturating_sub(1) };
+    let at = ev.number_tensor(dim)?;
+    let at = ev.aten("remainder", args![at, rank.max(old.len())])?;
+    let one = Value::int(1);
+    let mut sizes = Vec::with_capacity(rank);
+    for i in 0..rank {
+        // Before the dimension, sizes stay where they are.
+        let size = if more {
+            let before = i.checked_sub(1).and_then(|i| old.get(i)).unwrap_or(&one);
+            let is_new = ev.aten("eq", args![&at, i])?;
+            let (one, before) = (ev.number_tensor(&one)?, ev.number_tensor(before)?);
+            ev.aten("where", vec![is_new, one, before])?
+        } else {
+            ev.number_tensor(old.get(i + 1).unwrap_or(&one))?
+        };
+        let before = ev.aten("gt", args![&at, i])?;
+        let here = ev.number_tensor(old.get(i).unwrap_or(&one))?;
+        let size = ev.aten("where", vec![before, here, size])?;
+        sizes.push(ev.scalar_of(&size, &Type::Int)?);
+    }
+    let sizes = ev.list(sizes, Some(Type::Int))?;
+    ev.aten("reshape", args![x, sizes])
+}
+
 impl Evaluator<'_> {
-    /// `one_hot`, `squeeze` or `unsqueeze` with a number that depends on data; `None` if it is
-    /// known.
-    pub(crate) fn by_data(&mut self, name: &str, x: &Value, number: &Value) -> Step<Option<Value>> {
-        let number = match number {
-            Value::Tensor(_) => self.scalar_of(number, &Type::Int)?,
-            other => other.clone(),
-        };
-        if !matches!(number, Value::Int(_)) || number.as_int().is_some() {
-            return Ok(None);
+    /// Whether a size is 1 in the branch that runs; `None` if it is not known.
+    pub(crate) fn is_one(&self, size: &Expr) -> Option<bool> {
+        match size.as_int() {
+            Some(size) => Some(size == 1),
+            None => self.decide(&Expr::call(Func::Eq, vec![size.clone(), Expr::ONE])),
         }
-        match name {
-            "one_hot" => self.one_hot(x, &number),
-            _ => self.with_another_rank(x, &number, name == "unsqueeze"),
-        }
-        .map(Some)
-    }
-
-    /// Each element is compared with all classes.
-    fn one_hot(&mut self, x: &Value, classes: &Value) -> Step<Value> {
-        let column = self.operator("aten", "unsqueeze", vec![x.clone(), Value::int(-1)], vec![])?;
-        let classes = self.operator("aten", "arange", vec![classes.clone()], Kwargs::new())?;
-        let equal = self.operator("aten", "eq", vec![column, classes], Kwargs::new())?;
-        self.operator("aten", "to", vec![equal, Value::int(4)], Kwargs::new())
-    }
-
-    /// A tensor with a dimension of size 1 more or less. The result has the elements in the same
-    /// order, so it is a view whose sizes depend on where the dimension is. If the dimension that
-    /// is taken out is larger than 1, the model fails.
-    fn with_another_rank(&mut self, x: &Value, dim: &Value, more: bool) -> Step<Value> {
-        let Value::Tensor(name) = x else {
-            return expected("a tensor", x);
-        };
-        let old: Vec<Value> = self.meta(name)?.sizes.iter().cloned().map(Value::Int).collect();
-        let rank = if more { old.len() + 1 } else { old.len().saturating_sub(1) };
-        let places = i64::try_from(rank.max(old.len())).unwrap_or(0);
-        let at = self.operator("prim", "NumToTensor", vec![dim.clone()], Kwargs::new())?;
-        let at = self.operator("aten", "remainder", vec![at, Value::int(places)], Kwargs::new())?;
-        let mut sizes = Vec::with_capacity(rank);
-        for i in 0..rank {
-            let place = Value::int(i64::try_from(i).unwrap_or(0));
-            let one = Value::int(1);
-            let here = old.get(i).unwrap_or(&one).clone();
-            // Before the dimension, sizes stay where they are.
-            let size = if more {
-                let before = i.checked_sub(1).and_then(|i| old.get(i)).unwrap_or(&one).clone();
-                let is_new = self.compared_with(&at, "eq", &place)?;
-                self.where_size(&is_new, one, before)?
-            } else {
-                self.size_tensor(old.get(i + 1).unwrap_or(&one).clone())?
-            };
-            let before = self.compared_with(&at, "gt", &place)?;
-            let here = self.size_tensor(here)?;
-            let size = self.operator("aten", "where", vec![before, here, size], Kwargs::new())?;
-            sizes.push(self.scalar_of(&size, &Type::Int)?);
-        }
-        let sizes = self.list(sizes, Some(Type::Int))?;
-        self.operator("aten", "reshape", vec![x.clone(), sizes], Kwargs::new())
-    }
-
-    fn compared_with(&mut self, at: &Value, comparison: &str, place: &Value) -> Step<Value> {
-        self.operator("aten", comparison, vec![at.clone(), place.clone()], Kwargs::new())
-    }
-
-    fn size_tensor(&mut self, size: Value) -> Step<Value> {
-        self.operator("prim", "NumToTensor", vec![size], Kwargs::new())
-    }
-
-    fn where_size(&mut self, test: &Value, a: Value, b: Value) -> Step<Value> {
-        let (a, b) = (self.size_tensor(a)?, self.size_tensor(b)?);
-        self.operator("aten", "where", vec![test.clone(), a, b], Kwargs::new())
     }
 
     /// The element of a list of tensors of several sizes at a position that depends on data; `None`
@@ -88,18 +111,16 @@ impl Evaluator<'_> {
     pub(crate) fn one_of(&mut self, items: &[Value], index: &Value) -> Step<Option<Value>> {
         let mut names = Vec::with_capacity(items.len());
         for item in items {
-            match item {
-                Value::Tensor(name) => names.push(self.readable(name)?),
-                _ => return Ok(None),
-            }
+            let Value::Tensor(name) = item else { return Ok(None) };
+            names.push(self.readable(name)?);
         }
         let Some((last, others)) = names.split_last() else {
             return Ok(None);
         };
-        let meta = self.meta(last)?.clone();
+        let sizes = &self.meta(last)?.sizes;
         let mut equal = true;
         for name in others {
-            equal &= self.meta(name)?.sizes == meta.sizes;
+            equal &= self.meta(name)?.sizes == *sizes;
         }
         if equal {
             return Ok(None);
@@ -134,56 +155,49 @@ impl Evaluator<'_> {
     /// The first number if a condition on data holds, and the second one otherwise. Both have one
     /// type.
     fn either_number(&mut self, test: Value, a: &Value, b: &Value) -> Step<Value> {
-        let ty = match (a, b) {
-            (Value::Int(_), Value::Int(_)) => Type::Int,
-            (Value::Float(_), Value::Float(_)) => Type::Float,
-            (Value::Bool(_), Value::Bool(_)) => Type::Bool,
+        let ty = match (element_type(a), element_type(b)) {
+            (Some(a), Some(b)) if a == b && a != Type::Tensor => a,
             _ => return expected("tensors or numbers, at a position that depends on data", a),
         };
-        let mut args = vec![test];
-        for number in [a, b] {
-            args.push(self.operator("prim", "NumToTensor", vec![number.clone()], vec![])?);
-        }
-        let chosen = self.operator("aten", "where", args, Kwargs::new())?;
+        let numbers = [self.number_tensor(a)?, self.number_tensor(b)?];
+        let chosen = self.aten("where", [vec![test], numbers.to_vec()].concat())?;
         self.scalar_of(&chosen, &ty)
     }
 
     /// Whether an index, which may count from the end, is this position.
     fn is_position(&mut self, index: &Value, at: usize, length: usize) -> Step<Value> {
-        let [at, length] = [at, length].map(|n| Value::int(i64::try_from(n).unwrap_or(0)));
-        let index = self.operator("prim", "NumToTensor", vec![index.clone()], Kwargs::new())?;
-        let index = self.operator("aten", "remainder", vec![index, length], Kwargs::new())?;
-        self.operator("aten", "eq", vec![index, at], Kwargs::new())
+        let index = self.number_tensor(index)?;
+        let index = self.aten("remainder", args![index, length])?;
+        self.aten("eq", args![index, at])
     }
 
     /// The elements of a tensor as numbers in nested lists.
     pub(crate) fn tolist(&mut self, tensor: &Name) -> Step<Value> {
         let meta = self.meta(tensor)?;
-        let (dtype, first, rank) = (meta.dtype, meta.sizes.first().cloned(), meta.sizes.len());
-        let (element, wrap): (Type, fn(Expr) -> Value) = match dtype {
-            DType::Bool => (Type::Bool, Value::Bool),
-            _ if dtype.is_float() => (Type::Float, Value::Float),
-            _ => (Type::Int, Value::Int),
-        };
+        let (first, rank) = (meta.sizes.first().cloned(), meta.sizes.len());
+        let element = Type::of_elements(meta.dtype);
         if let (Some(items), 1) = (self.elements_of(tensor), rank) {
+            let wrap = match element {
+                Type::Bool => Value::Bool,
+                Type::Float => Value::Float,
+                _ => Value::Int,
+            };
             return self.list(items.into_iter().map(wrap).collect(), None);
         }
         let Some(size) = first else {
-            return self.scalar_of(&Value::Tensor(tensor.clone()), &Type::Number);
+            return self.scalar_of(&tensor.into(), &Type::Number);
         };
         let Some(count) = size.as_int().and_then(|size| usize::try_from(size).ok()) else {
             if rank > 1 {
-                return crate::eval::unsupported("tolist of rows whose number is not known");
+                return unsupported("tolist of rows whose number is not known");
             }
             let parts = DynList::rows(tensor.clone(), element);
-            return self.alloc(crate::value::Item::DynList(parts)).map(Value::List);
+            return self.alloc(Item::DynList(parts)).map(Value::List);
         };
         self.room(count)?;
         let mut items = Vec::with_capacity(count);
         for at in 0..count {
-            let at = Value::int(i64::try_from(at).unwrap_or(0));
-            let args = vec![Value::Tensor(tensor.clone()), Value::int(0), at];
-            items.push(match self.operator("aten", "select", args, Kwargs::new())? {
+            items.push(match self.aten("select", args![tensor, 0, at])? {
                 Value::Tensor(part) => self.deeper(|ev| ev.tolist(&part))?,
                 other => other,
             });

@@ -1,122 +1,112 @@
 //! Methods of dicts.
 
 use crate::{
-    builtins::Call,
+    builtins::{Call, Found},
     error::Problem,
-    eval::{Evaluator, Step, expected},
-    value::{Ref, Value},
+    eval::{Evaluator, Step},
+    value::Value,
 };
 
-type Found = Step<Option<Value>>;
-
-/// The entries of the dict that a method is called of.
-fn entries(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<(Ref, Vec<(Value, Value)>)> {
-    let Some(Value::Dict(dict)) = call.args.first() else {
-        return expected("a dict", &Value::None);
-    };
-    let entries = ev.entries(*dict).to_vec();
+/// The entries of a dict; each counts as a step.
+pub(crate) fn entries(ev: &mut Evaluator<'_>, dict: &Value) -> Step<Vec<(Value, Value)>> {
+    let entries = ev.entries(dict.dict()?).to_vec();
     ev.steps(entries.len())?;
-    Ok((*dict, entries))
+    Ok(entries)
 }
 
-fn place(ev: &Evaluator<'_>, entries: &[(Value, Value)], key: &Value) -> Step<Option<usize>> {
-    ev.place_of(entries.iter().map(|(key, _)| key), key)
+/// The place and value of a key.
+fn find(ev: &mut Evaluator<'_>, dict: &Value, key: &Value) -> Step<Option<(usize, Value)>> {
+    let entries = entries(ev, dict)?;
+    let at = ev.place_of(entries.iter().map(|(key, _)| key), key)?;
+    Ok(at.and_then(|at| Some((at, entries.get(at)?.1.clone()))))
 }
 
-fn no_key<T>() -> Step<T> {
-    Err(Problem::Raises("KeyError".to_owned()))
+fn no_key() -> Problem {
+    Problem::Raises("KeyError".to_owned())
 }
 
-pub(crate) fn len(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    Ok(Some(Value::int(i64::try_from(entries.len()).unwrap_or(i64::MAX))))
+/// `keys`, `values` and `items`: a list of one value of each entry.
+pub(crate) fn listed(
+    ev: &mut Evaluator<'_>,
+    dict: &Value,
+    of: fn((Value, Value)) -> Value,
+) -> Step<Value> {
+    let entries = entries(ev, dict)?;
+    ev.list(entries.into_iter().map(of).collect(), None)
 }
 
-pub(crate) fn keys(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    ev.list(entries.into_iter().map(|(key, _)| key).collect(), None).map(Some)
+pub(crate) fn copy(ev: &mut Evaluator<'_>, dict: &Value) -> Step<Value> {
+    let entries = entries(ev, dict)?;
+    ev.dict(entries)
 }
 
-pub(crate) fn values(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    ev.list(entries.into_iter().map(|(_, value)| value).collect(), None).map(Some)
+pub(crate) fn empty(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let [] = call.args else { return Ok(None) };
+    ev.dict(Vec::new()).map(Some)
 }
 
-pub(crate) fn items(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    let pairs = entries.into_iter().map(|(key, value)| Value::tuple(vec![key, value]));
-    ev.list(pairs.collect(), None).map(Some)
+/// A dict of a list of pairs.
+pub(crate) fn of_pairs(ev: &mut Evaluator<'_>, pairs: &Value) -> Step<Value> {
+    let dict = ev.dict(Vec::new())?;
+    for pair in ev.sequence(pairs).unwrap_or_default() {
+        match ev.sequence(&pair).as_deref() {
+            Some([key, value]) => ev.set_item(&dict, key, value.clone())?,
+            _ => return crate::eval::expected("pairs of keys and values", &pair),
+        }
+    }
+    Ok(dict)
 }
 
-pub(crate) fn copy(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    ev.dict(entries).map(Some)
-}
-
-pub(crate) fn get_item(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [dict, key] = call.args else { return Ok(None) };
-    ev.get_item(dict, key).map(Some)
-}
-
-pub(crate) fn set_item(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [dict, key, value] = call.args else { return Ok(None) };
+pub(crate) fn set_item(
+    ev: &mut Evaluator<'_>,
+    dict: &Value,
+    key: &Value,
+    value: &Value,
+) -> Step<Value> {
     ev.set_item(dict, key, value.clone())?;
-    Ok(Some(Value::None))
+    Ok(Value::None)
 }
 
-pub(crate) fn contains(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_, key] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    Ok(Some(Value::bool(place(ev, &entries, key)?.is_some())))
+pub(crate) fn contains(ev: &mut Evaluator<'_>, dict: &Value, key: &Value) -> Step<Value> {
+    Ok(find(ev, dict, key)?.is_some().into())
 }
 
-/// `get` and `setdefault`.
-pub(crate) fn get(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [of, key, rest @ ..] = call.args else { return Ok(None) };
-    let (_, entries) = entries(ev, call)?;
-    if let Some((_, value)) = place(ev, &entries, key)?.and_then(|at| entries.get(at)) {
-        return Ok(Some(value.clone()));
+pub(crate) fn get(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let found = find(ev, &call.get(0), &call.get(1))?;
+    Ok(found.map_or_else(|| call.get(2), |(_, value)| value))
+}
+
+pub(crate) fn set_default(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let [dict, key, default] = [0, 1, 2].map(|at| call.get(at));
+    if let Some((_, value)) = find(ev, &dict, &key)? {
+        return Ok(value);
     }
-    let default = rest.first().cloned().unwrap_or(Value::None);
-    if call.name == "setdefault" {
-        ev.set_item(of, key, default.clone())?;
-    }
-    Ok(Some(default))
+    ev.set_item(&dict, &key, default.clone())?;
+    Ok(default)
 }
 
 pub(crate) fn pop(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_, key, rest @ ..] = call.args else { return Ok(None) };
-    let (dict, entries) = entries(ev, call)?;
-    match (place(ev, &entries, key)?, rest) {
-        (Some(at), _) => Ok(Some(ev.entries_mut(dict)?.remove(at).1)),
+    let [dict, key, rest @ ..] = call.args else { return Ok(None) };
+    match (find(ev, dict, key)?, rest) {
+        (Some((at, _)), _) => Ok(Some(ev.entries_mut(dict.dict()?)?.remove(at).1)),
         (None, [default, ..]) => Ok(Some(default.clone())),
-        (None, []) => no_key(),
+        (None, []) => Err(no_key()),
     }
 }
 
-pub(crate) fn pop_item(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [Value::Dict(dict)] = call.args else { return Ok(None) };
-    match ev.entries_mut(*dict)?.pop() {
-        Some((key, value)) => Ok(Some(Value::tuple(vec![key, value]))),
-        None => no_key(),
-    }
+pub(crate) fn pop_item(ev: &mut Evaluator<'_>, dict: &Value) -> Step<Value> {
+    let (key, value) = ev.entries_mut(dict.dict()?)?.pop().ok_or_else(no_key)?;
+    Ok(Value::tuple(vec![key, value]))
 }
 
-pub(crate) fn clear(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [Value::Dict(dict)] = call.args else { return Ok(None) };
-    ev.entries_mut(*dict)?.clear();
-    Ok(Some(Value::None))
+pub(crate) fn clear(ev: &mut Evaluator<'_>, dict: &Value) -> Step<Value> {
+    ev.entries_mut(dict.dict()?)?.clear();
+    Ok(Value::None)
 }
 
-pub(crate) fn update(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [of, Value::Dict(other)] = call.args else { return Ok(None) };
-    for (key, value) in ev.entries(*other).to_vec() {
-        ev.set_item(of, &key, value)?;
+pub(crate) fn update(ev: &mut Evaluator<'_>, dict: &Value, other: &Value) -> Step<Value> {
+    for (key, value) in ev.entries(other.dict()?).to_vec() {
+        ev.set_item(dict, &key, value)?;
     }
-    Ok(Some(Value::None))
+    Ok(Value::None)
 }

@@ -19,11 +19,16 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    fn new() -> Self {
-        Self { text: String::new(), exact: true }
+    /// A string or an unknown text; `None` for other values.
+    pub(crate) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Str(text) => Some(Self { text: text.to_string(), exact: true }),
+            Value::UnknownStr(text) => Some(Self { text: text.to_string(), exact: false }),
+            _ => None,
+        }
     }
 
-    fn push(&mut self, other: &Self) {
+    pub(crate) fn push(&mut self, other: &Self) {
         self.text.push_str(&other.text);
         self.exact &= other.exact;
     }
@@ -55,56 +60,56 @@ impl Evaluator<'_> {
     }
 
     fn text_within(&self, value: &Value, room: &Room<'_>) -> String {
-        let unknown_str = |text: String| {
+        let unknown = |text: String| {
             room.exact.set(false);
             text
         };
         if room.depth == 0 || room.parts.get() == 0 {
-            return unknown_str("...".to_owned());
+            return unknown("...".to_owned());
         }
         room.parts.set(room.parts.get() - 1);
         let part = |v: &Value| self.text_within(v, &Room { depth: room.depth - 1, ..*room });
-        let all = |items: Vec<String>, count: usize| {
-            if items.len() == count { items.join(", ") } else { unknown_str(items.join(", ")) }
+        let joined = |items: Vec<String>, count: usize| {
+            let text = items.join(", ");
+            if items.len() == count { text } else { unknown(text) }
         };
+        let all = |items: &[Value]| joined(items.iter().take(64).map(part).collect(), items.len());
         match value {
-            Value::UnknownStr(text) => unknown_str(text.to_string()),
             Value::Str(text) if room.depth == MAX_DEPTH || text.len() <= MAX_PART => {
                 text.to_string()
             }
-            Value::Str(text) => unknown_str(text.chars().take(MAX_PART).collect()),
+            Value::Str(text) => unknown(text.chars().take(MAX_PART).collect()),
+            Value::UnknownStr(text) => unknown(text.to_string()),
             Value::Bool(e) => match e.as_int() {
                 Some(b) => if b != 0 { "True" } else { "False" }.to_owned(),
-                None => unknown_str(e.to_string()),
+                None => unknown(e.to_string()),
             },
             Value::Int(e) => match e.as_int() {
                 Some(i) => i.to_string(),
-                None => unknown_str(e.to_string()),
+                None => unknown(e.to_string()),
             },
             Value::Float(e) => match known(e) {
                 // Its sign, which is shown, depends on the processor.
-                Some(f) if f.is_nan() => unknown_str("nan".to_owned()),
+                Some(f) if f.is_nan() => unknown("nan".to_owned()),
                 Some(f) => float(f),
-                None => unknown_str(e.to_string()),
+                None => unknown(e.to_string()),
             },
             Value::Complex(re, im) if !re.is_nan() && !im.is_nan() => {
                 let sign = if *im >= 0.0 { "+" } else { "" };
                 format!("{}{sign}{}j", float(*re), float(*im))
             }
             Value::None => "None".to_owned(),
-            Value::List(list) if self.dyn_list(*list).is_some() => unknown_str("[...]".to_owned()),
-            Value::List(list) => {
-                let items = self.items(*list);
-                format!("[{}]", all(items.iter().take(64).map(part).collect(), items.len()))
-            }
+            Value::List(list) if self.dyn_list(*list).is_some() => unknown("[...]".to_owned()),
+            Value::List(list) => format!("[{}]", all(self.items(*list))),
             Value::Dict(dict) => {
                 let entries = self.entries(*dict);
                 let entry = |(k, v): &(Value, Value)| format!("{}: {}", part(k), part(v));
-                format!("{{{}}}", all(entries.iter().take(64).map(entry).collect(), entries.len()))
+                let shown = entries.iter().take(64).map(entry).collect();
+                format!("{{{}}}", joined(shown, entries.len()))
             }
             Value::Tuple(tuple) => {
-                let items = all(tuple.items.iter().take(64).map(part).collect(), tuple.items.len());
-                format!("({items}{})", if tuple.items.len() == 1 { "," } else { "" })
+                let comma = if tuple.items.len() == 1 { "," } else { "" };
+                format!("({}{comma})", all(&tuple.items))
             }
             Value::Device(device) => device.to_string(),
             Value::Enum(member) => {
@@ -112,23 +117,20 @@ impl Evaluator<'_> {
                 format!("Enum<{class}.{}>", member.name)
             }
             Value::Object(object) => match self.state.heap.get(object.0) {
-                Some(Item::Object { class, .. }) => unknown_str(class.name.clone()),
-                _ => unknown_str(value.kind().to_owned()),
+                Some(Item::Object { class, .. }) => unknown(class.name.clone()),
+                _ => unknown(value.kind().to_owned()),
             },
-            other => unknown_str(other.kind().to_owned()),
+            other => unknown(other.kind().to_owned()),
         }
     }
 
     /// `text.format(...)`.
-    pub(crate) fn formatted(&mut self, text: Text, args: &[Value]) -> Step<Value> {
+    pub(crate) fn formatted(&mut self, text: &Text, args: &[Value]) -> Step<Value> {
         let mut made = Text { text: String::new(), exact: text.exact };
         let mut args = args.iter();
         for (at, part) in text.text.split("{}").enumerate() {
             if at > 0 {
-                let Some(value) = args.next() else {
-                    return raises("Too few arguments for format string");
-                };
-                made.push(&self.text_of(value));
+                made.push(&self.text_of(args.next().ok_or_else(too_few)?));
             }
             made.text.push_str(part);
             self.steps(part.len())?;
@@ -137,15 +139,14 @@ impl Evaluator<'_> {
     }
 
     /// `text % args`. A tuple is several arguments.
-    pub(crate) fn percent(&mut self, text: Text, args: &[Value]) -> Step<Value> {
-        let args = match args {
-            [Value::Tuple(tuple)] => &*tuple.items,
-            other => other,
+    pub(crate) fn percent(&mut self, text: &Text, args: &[Value]) -> Step<Value> {
+        let mut args = match args {
+            [Value::Tuple(tuple)] => tuple.items.iter(),
+            other => other.iter(),
         };
-        let mut args = args.iter();
         let mut parts = text.text.split('%');
-        let mut made = Text { exact: text.exact, ..Text::new() };
-        made.text.push_str(parts.next().unwrap_or_default());
+        let first = parts.next().unwrap_or_default().to_owned();
+        let mut made = Text { text: first, exact: text.exact };
         while let Some(part) = parts.next() {
             let mut rest = part.chars();
             match rest.next() {
@@ -155,10 +156,7 @@ impl Evaluator<'_> {
                     None => return raises("Incomplete format specifier"),
                 },
                 Some(specifier) => {
-                    let Some(value) = args.next() else {
-                        return raises("Too few arguments for format string");
-                    };
-                    made.push(&self.specified(specifier, value)?);
+                    made.push(&self.specified(specifier, args.next().ok_or_else(too_few)?)?);
                     made.text.push_str(rest.as_str());
                 }
             }
@@ -196,38 +194,43 @@ impl Evaluator<'_> {
             ('d' | 'i' | 'f' | 'F' | 'e' | 'E', _, Some(_)) => return Ok(self.text_of(value)),
             ('c', Value::Str(text), _) if text.len() == 1 => text.to_string(),
             ('c', Value::Int(e), _) => match e.as_int() {
-                Some(i) => return Ok(Text { text: char_of(i)?, exact: true }),
+                Some(i) => char_of(i)?,
                 None => return Ok(self.text_of(value)),
             },
             ('d' | 'i' | 'f' | 'F' | 'e' | 'E' | 'c', ..) => {
                 return raises(&format!("`%{specifier}` of {}", value.kind()));
             }
             _ => {
-                let text = format!(
+                return raises(&format!(
                     "The specifier %{specifier} is not supported in TorchScript format strings"
-                );
-                return raises(&text);
+                ));
             }
         };
         Ok(Text { text, exact: true })
     }
+}
 
-    /// `hex(x)`, `oct(x)`, `bin(x)`, `chr(x)`; `None` if it is another function.
-    pub(crate) fn digits(&mut self, name: &str, value: &Value) -> Step<Option<Value>> {
-        let Value::Int(e) = value else { return Ok(None) };
-        let Some(i) = e.as_int() else {
-            let text = Text { text: format!("{name}({e})"), exact: false };
-            return Ok(matches!(name, "hex" | "oct" | "bin" | "chr").then(|| text.value()));
-        };
-        let (sign, size) = (if i < 0 { "-" } else { "" }, i.unsigned_abs());
-        Ok(Some(Value::str(&match name {
-            "hex" => format!("{sign}{size:#x}"),
-            "oct" => format!("{sign}{size:#o}"),
-            "bin" => format!("{sign}{size:#b}"),
-            "chr" if (0..0x0011_0000).contains(&i) => char_of(i)?,
-            "chr" => return raises("chr() arg not in range(0x110000)"),
-            _ => return Ok(None),
-        })))
+fn too_few() -> Problem {
+    Problem::Raises("RuntimeError: Too few arguments for format string".to_owned())
+}
+
+/// `hex(i)` and the like: the digits of an integer, as `digits` writes its absolute value.
+pub(crate) fn digits(name: &str, value: &Value, digits: fn(u64) -> String) -> Step<Value> {
+    let e = value.integer()?;
+    Ok(match e.as_int() {
+        Some(i) if i < 0 => Value::str(&format!("-{}", digits(i.unsigned_abs()))),
+        Some(i) => Value::str(&digits(i.unsigned_abs())),
+        None => Value::UnknownStr(format!("{name}({e})").into()),
+    })
+}
+
+/// `chr(i)`.
+pub(crate) fn chr(value: &Value) -> Step<Value> {
+    let e = value.integer()?;
+    match e.as_int() {
+        Some(i) if (0..0x0011_0000).contains(&i) => Ok(Value::str(&char_of(i)?)),
+        Some(_) => raises("chr() arg not in range(0x110000)"),
+        None => Ok(Value::UnknownStr(format!("chr({e})").into())),
     }
 }
 

@@ -2,37 +2,62 @@
 //! to those that become nodes.
 
 mod complex;
-mod conversions;
 mod data_dependent;
 mod dict;
 mod environment;
 mod format;
 mod list;
-mod math_const;
-mod math_symbolic;
+mod math;
 mod numbers;
-mod ranges;
 mod resize;
-mod squeeze;
 mod str;
 mod str_ascii;
 mod table;
 mod tensor;
 
 use crate::{
-    error::Problem,
-    eval::{Evaluator, Step, call::Kwargs, overload::Bound, unsupported},
+    eval::{Evaluator, Step, call::Kwargs, expected, overload::Bound},
     schema::{Schema, Type},
     value::Value,
 };
+use pt2onnx_fx::Name;
 use pt2onnx_tensor::DType;
 
-/// A call of a builtin, without named arguments.
+/// The result of a builtin; `None` if it does not take these arguments.
+pub(crate) type Found = Step<Option<Value>>;
+
+/// A call of a builtin. An argument that is not given has a default value.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'c> {
     /// The name of the operator in `aten` or `prim`.
     pub(crate) name: &'c str,
     pub(crate) args: &'c [Value],
+    pub(crate) kwargs: &'c Kwargs,
+}
+
+impl<'c> Call<'c> {
+    pub(crate) fn get(&self, at: usize) -> Value {
+        self.args.get(at).cloned().unwrap_or(Value::None)
+    }
+
+    pub(crate) fn keyword(&self, name: &str) -> Option<&'c Value> {
+        self.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn int(&self, at: usize, default: i64) -> Step<i64> {
+        self.args.get(at).map_or(Ok(default), Value::known_int)
+    }
+
+    pub(crate) fn bytes(&self, at: usize, default: &'static str) -> Step<&'c [u8]> {
+        self.args.get(at).map_or(Ok(default.as_bytes()), str::bytes)
+    }
+
+    pub(crate) fn bool(&self, at: usize) -> Step<bool> {
+        let value = self.args.get(at);
+        value.map_or(Ok(false), |value| {
+            value.as_bool().map_or_else(|| expected("a known truth value", value), Ok)
+        })
+    }
 }
 
 impl Evaluator<'_> {
@@ -41,14 +66,15 @@ impl Evaluator<'_> {
         &mut self,
         namespace: &str,
         name: &str,
-        args: Vec<Value>,
-        kwargs: Kwargs,
+        mut args: Vec<Value>,
+        mut kwargs: Kwargs,
     ) -> Step<Value> {
         self.step()?;
         if let Some(value) = self.quantized_call(namespace, name, &args, &kwargs)? {
             return Ok(value);
         }
-        if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
+        let call = Call { name, args: &args, kwargs: &kwargs };
+        if let Some(value) = self.builtin(namespace, call)? {
             return Ok(value);
         }
         if let Some(value) = self.view_in_place(namespace, name, &args, &kwargs)? {
@@ -58,125 +84,66 @@ impl Evaluator<'_> {
         if args.iter().chain(kwargs.iter().map(|(_, value)| value)).any(unknown_str) {
             return crate::eval::arith::unknown_str();
         }
-        let (name, mut args, mut kwargs) = self.upgraded(namespace, name, args, kwargs)?;
-        self.autocast_arguments(namespace, &name, &mut args, &mut kwargs)?;
-        self.constant_operand(namespace, &name, &mut args, &kwargs)?;
+        self.upgrade(namespace, name, &mut args, &mut kwargs);
+        self.autocast_arguments(namespace, name, &mut args, &mut kwargs)?;
+        self.constant_operand(namespace, name, &mut args, &kwargs)?;
         let full = format!("{namespace}::{name}");
         let (schema, bound) = self.overload(&full, &args, &kwargs)?;
-        match &*schema.overload {
-            // Overloads of the language, not of the dispatcher.
-            "prim_Device" | "prim_dtype" | "prim_other" if schema.name == "to" => {
-                self.move_to(&schema, bound)
-            }
-            _ => match bound
-                .iter()
-                .zip(&schema.params)
-                .position(|(v, p)| p.name == "out" && v.is_some())
-            {
-                Some(at) => self.in_place_of(&full, &schema, bound, at),
-                None => self.emit(&schema, bound),
-            },
+        // Overloads of the language, not of the dispatcher.
+        if schema.name == "to"
+            && matches!(&*schema.overload, "prim_Device" | "prim_dtype" | "prim_other")
+        {
+            return self.move_to(&schema, bound);
+        }
+        let mut given = bound.iter().zip(&schema.params);
+        match given.position(|(value, param)| param.name == "out" && value.is_some()) {
+            Some(at) => self.in_place_of(&full, &schema, bound, at),
+            None => self.emit(&schema, bound),
         }
     }
 
-    /// The result of an operator that makes no node; `None` if it is to be matched with the
-    /// schemas.
-    fn builtin(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Option<Value>> {
-        match namespace {
-            "aten" | "prim" => {}
-            "profiler" => return Ok(Some(Value::Undef("a record of the profiler".into()))),
-            _ => return Ok(None),
-        }
-        if name == "RaiseException" {
-            let text = args.first().map(|v| self.text_of(v).text).unwrap_or_default();
-            let class = match args.get(1) {
-                Some(Value::Str(class)) => class.trim_start_matches("builtins.").to_owned(),
-                _ => "an exception".to_owned(),
-            };
-            return Err(Problem::Raises(format!("{class}: {text}")));
-        }
-        match name {
-            "to_mkldnn" | "ConstantMKLDNNTensor" => {
-                let text = "a module after torch.jit.optimize_for_inference, whose archive has no weights (save it before),";
-                return unsupported(text);
-            }
-            "_nested_tensor_from_mask_left_aligned" => {
-                let text = "padded steps are computed like others, as while gradients are enabled; without these, PyTorch sets them to 0";
-                self.note(text.to_owned());
-                return Ok(Some(Value::bool(false)));
-            }
-            _ => {}
-        }
-        if let Some(value) = self.on_tensors(namespace, name, args, kwargs)? {
-            return Ok(Some(value));
-        }
-        if !kwargs.is_empty() {
-            return Ok(None);
-        }
-        match args.first() {
-            Some(Value::List(_)) => {
-                if let Some(value) = self.on_list(name, args)? {
-                    return Ok(Some(value));
-                }
-            }
-            Some(Value::Str(_) | Value::UnknownStr(_)) => {
-                if let Some(value) = self.on_text(name, args)? {
-                    return Ok(Some(value));
-                }
-            }
-            _ => {}
-        }
-        self.on_values(name, args)
+    /// Calls an operator of ATen with positional arguments.
+    pub(crate) fn aten(&mut self, name: &str, args: Vec<Value>) -> Step<Value> {
+        self.operator("aten", name, args, Kwargs::new())
     }
 
-    /// The operator and arguments that mean today what the operator meant when the archive was
-    /// written.
-    fn upgraded(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        mut args: Vec<Value>,
-        mut kwargs: Kwargs,
-    ) -> Step<(String, Vec<Value>, Kwargs)> {
+    /// The same, if the result is a tensor.
+    pub(crate) fn aten_tensor(&mut self, name: &str, args: Vec<Value>) -> Step<Name> {
+        self.aten(name, args)?.tensor().cloned()
+    }
+
+    /// Makes arguments mean today what they meant when the archive was written.
+    fn upgrade(&self, namespace: &str, name: &str, args: &mut Vec<Value>, kwargs: &mut Kwargs) {
         let version = self.cx.archive.version();
-        let has = |kwargs: &Kwargs, key: &str| kwargs.iter().any(|(n, _)| n == key);
-        if namespace == "aten" {
-            match name {
-                "div" | "div_"
-                    if version < 4
-                        && args.len() == 2
-                        && kwargs.is_empty()
-                        && args.iter().all(|a| self.is_integer(a)) =>
-                {
-                    kwargs.push(("rounding_mode".into(), Value::str("trunc")));
-                }
-                "full" if version < 5 && !has(&kwargs, "dtype") && !has(&kwargs, "out") => {
-                    kwargs.push(("dtype".into(), Value::int(6)));
-                }
-                "linspace" if version < 8 && args.len() < 3 && !has(&kwargs, "steps") => {
-                    args.push(Value::int(100));
-                }
-                "logspace" if version < 9 && args.len() < 3 && !has(&kwargs, "steps") => {
-                    args.push(Value::int(100));
-                }
-                _ => {}
+        let lacks = |key: &str| kwargs.iter().all(|(name, _)| name != key);
+        match (namespace, name) {
+            ("aten", "div" | "div_")
+                if version < 4
+                    && args.len() == 2
+                    && kwargs.is_empty()
+                    && args.iter().all(|arg| self.is_integer(arg)) =>
+            {
+                kwargs.push(("rounding_mode".into(), "trunc".into()));
             }
+            ("aten", "full") if version < 5 && lacks("dtype") && lacks("out") => {
+                kwargs.push(("dtype".into(), DType::F32.into()));
+            }
+            ("aten", "linspace" | "logspace")
+                if version < (if name == "linspace" { 8 } else { 9 })
+                    && args.len() < 3
+                    && lacks("steps") =>
+            {
+                args.push(100.into());
+            }
+            _ => {}
         }
         // Functions of the language, not of the dispatcher: a number before a tensor.
-        let swaps = matches!(name, "add" | "mul" | "eq" | "ne");
         if let [number, Value::Tensor(_)] = args.as_slice()
-            && swaps
+            && matches!(name, "add" | "mul" | "eq" | "ne")
             && number.number().is_some()
         {
             args.swap(0, 1);
         }
-        Ok((name.to_owned(), args, kwargs))
     }
 
     /// A constant without dimensions, as traces have for `x * 1.5`, counts as a number for the type
@@ -209,7 +176,7 @@ impl Evaluator<'_> {
         let tensor = given("self").unwrap_or(Value::None);
         match given("dtype") {
             None | Some(Value::None) => Ok(tensor),
-            Some(dtype) => self.operator("aten", "to", vec![tensor, dtype], Kwargs::new()),
+            Some(dtype) => self.aten("to", vec![tensor, dtype]),
         }
     }
 
@@ -217,8 +184,7 @@ impl Evaluator<'_> {
         match value {
             Value::Int(_) | Value::Bool(_) => true,
             Value::Tensor(name) => {
-                let dtype = self.meta(name).map(|meta| meta.dtype);
-                dtype.is_ok_and(|dtype| dtype.is_int() || dtype == DType::Bool)
+                self.meta(name).is_ok_and(|meta| meta.dtype.is_int() || meta.dtype == DType::Bool)
             }
             _ => false,
         }

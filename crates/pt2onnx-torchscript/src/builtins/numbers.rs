@@ -1,7 +1,7 @@
-//! Runs operators on numbers and other plain values.
+//! Conversions, comparisons and ranges of plain values.
 
 use crate::{
-    builtins::complex,
+    builtins::{Call, Found},
     error::Problem,
     eval::{Evaluator, Step, arith, expected, unsupported},
     schema::Type,
@@ -9,74 +9,93 @@ use crate::{
 };
 use pt2onnx_symbolic::{Expr, Func};
 
+/// The opposite of a truth value.
+pub(crate) fn negated(truth: Expr) -> Value {
+    Value::Bool(match truth.as_int() {
+        Some(known) => Expr::bool(known == 0),
+        None => Expr::call(Func::Not, vec![truth]),
+    })
+}
+
+pub(crate) fn not(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let value = match call.args {
+        [tensor @ Value::Tensor(_)] => ev.truth_of(tensor)?,
+        [value] => value.clone(),
+        _ => return Ok(None),
+    };
+    Ok(match (ev.truth(&value)?, value) {
+        (Some(truth), _) => Some((!truth).into()),
+        (None, Value::Bool(e)) => Some(negated(e)),
+        _ => None,
+    })
+}
+
+/// `a is not b`.
+pub(crate) fn differs(ev: &Evaluator<'_>, a: &Value, b: &Value) -> Expr {
+    match (a, b) {
+        (Value::Optional(maybe), Value::None) => maybe.present.clone(),
+        _ => Expr::bool(!ev.same(a, b)),
+    }
+}
+
+/// Whether values are equal; `None` for numbers and tensors.
+pub(crate) fn equal(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Option<Expr>> {
+    Ok(match call.args {
+        [a @ (Value::List(_) | Value::Tuple(_)), b] => Some(ev.equality(a, b)?),
+        [Value::UnknownStr(_), _] | [_, Value::UnknownStr(_)] => return arith::unknown_str(),
+        [Value::Tensor(_), _] | [_, Value::Tensor(_)] => None,
+        [a, b] if a.number().is_none() || b.number().is_none() => Some(Expr::bool(ev.same(a, b))),
+        _ => None,
+    })
+}
+
+pub(crate) fn complex(_: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let [re, im] = call.args else { return Ok(None) };
+    Ok(re.as_f64().zip(im.as_f64()).map(|(re, im)| Value::Complex(re, im)))
+}
+
+/// A value that must not be None.
+pub(crate) fn unwrap(_: &mut Evaluator<'_>, value: &Value) -> Step<Value> {
+    match value {
+        Value::None => Err(Problem::Raises("an exception: unwrapping None".to_owned())),
+        other => Ok(other.clone()),
+    }
+}
+
+/// The value of an optional that is there.
+pub(crate) fn present(_: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    match call.args {
+        [Value::Optional(optional)] => Ok(Some(optional.value.clone())),
+        _ => Ok(None),
+    }
+}
+
+pub(crate) fn range_list(ev: &mut Evaluator<'_>, end: &Value) -> Step<Value> {
+    let items = ev.range(std::slice::from_ref(end))?;
+    ev.list(items, Some(Type::Int))
+}
+
+pub(crate) fn range_length(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let [start, end, step] = call.args else { return Ok(None) };
+    if let (Value::Int(start), Value::Int(end)) = (start, end)
+        && let Some(known) = step.as_int().filter(|&step| step != 0)
+        && (start.as_int().is_none() || end.as_int().is_none())
+    {
+        let span = if known > 0 { end - start } else { start - end };
+        let stride = Expr::int(known.saturating_abs());
+        return Ok(Some(Expr::max(&span.ceil_div(&stride), &Expr::ZERO).into()));
+    }
+    Ok(Some(ev.range(call.args)?.len().into()))
+}
+
+pub(crate) fn derive_index(_: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    Ok(match call.args {
+        [Value::Int(i), Value::Int(start), Value::Int(step)] => Some((start + i * step).into()),
+        _ => None,
+    })
+}
+
 impl Evaluator<'_> {
-    /// The result of an operator on plain values; `None` if it is another operator.
-    pub(crate) fn on_values(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        if let Some(value) = complex::on_complex(name, args) {
-            return Ok(Some(value));
-        }
-        let found = self.on_identity(name, args)?;
-        if found.is_some() || name == "__not__" {
-            return Ok(found);
-        }
-        for table in [Self::run_builtin, Self::on_known] {
-            let found = table(self, name, args)?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        let found = match args {
-            [a] => arith::unary(name, a)?,
-            [a, b] => arith::binary(name, a, b)?,
-            _ => return Ok(None),
-        };
-        match found {
-            Some(value) => Ok(Some(value)),
-            None => self.on_unknown_numbers(name, args),
-        }
-    }
-
-    /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another
-    /// operator.
-    fn on_identity(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        match (name, args) {
-            ("__not__", [a]) => Ok(match (self.truth(a)?, a) {
-                (Some(truth), _) => Some(Value::bool(!truth)),
-                (None, Value::Bool(e)) => Some(Value::Bool(Expr::call(Func::Not, vec![e.clone()]))),
-                _ => None,
-            }),
-            ("__is__" | "__isnot__", [Value::Optional(maybe), Value::None]) => {
-                let present = maybe.present.clone();
-                Ok(Some(Value::Bool(match name {
-                    "__is__" => Expr::call(Func::Not, vec![present]),
-                    _ => present,
-                })))
-            }
-            ("__is__" | "__isnot__", [a, b]) => {
-                let same = self.same(a, b);
-                Ok(Some(Value::bool(same == (name == "__is__"))))
-            }
-            ("eq" | "ne", [a @ (Value::List(_) | Value::Tuple(_)), b]) => {
-                let equal = self.equality(a, b)?;
-                Ok(Some(Value::Bool(match (name, equal.as_int()) {
-                    ("eq", _) => equal,
-                    (_, Some(known)) => Expr::bool(known == 0),
-                    _ => Expr::call(Func::Not, vec![equal]),
-                })))
-            }
-            ("eq" | "ne", [Value::UnknownStr(_), _] | [_, Value::UnknownStr(_)]) => {
-                arith::unknown_str()
-            }
-            ("eq" | "ne", [a, b])
-                if !matches!((a, b), (Value::Tensor(_), _) | (_, Value::Tensor(_)))
-                    && (a.number().is_none() || b.number().is_none()) =>
-            {
-                Ok(Some(Value::bool(self.same(a, b) == (name == "eq"))))
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// `int(x)`.
     pub(crate) fn as_whole(&mut self, value: &Value) -> Step<Value> {
         match value {
@@ -112,12 +131,12 @@ impl Evaluator<'_> {
         match value {
             Value::Tensor(_) => self.scalar_of(value, &Type::Bool),
             Value::Bool(_) => Ok(value.clone()),
-            Value::Int(e) | Value::Float(e) => match known(e) {
-                Some(f) => Ok(Value::bool(f != 0.0)),
-                None => Ok(Value::Bool(Expr::call(Func::Ne, vec![e.clone(), Expr::ZERO]))),
-            },
+            Value::Int(e) | Value::Float(e) => Ok(match known(e) {
+                Some(f) => (f != 0.0).into(),
+                None => Value::Bool(Expr::call(Func::Ne, vec![e.clone(), Expr::ZERO])),
+            }),
             _ => match self.truth(value)? {
-                Some(truth) => Ok(Value::bool(truth)),
+                Some(truth) => Ok(truth.into()),
                 None => expected("a number", value),
             },
         }

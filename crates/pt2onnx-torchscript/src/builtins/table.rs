@@ -1,145 +1,401 @@
-//! The table of builtins: operators on plain values, which make no node. To add one, write its
+//! The table of builtins: operators that the interpreter runs itself. To add one, write its
 //! function, and a row here.
 
-use super::{Call, conversions as c, dict as d, environment as e, ranges as r};
-use crate::{
-    eval::{Evaluator, Step},
-    value::Value,
+use super::{
+    Call, Found, complex, data_dependent as data, dict as d, environment as e, format as f,
+    list as l, math as m, numbers as n, resize, str as s, str_ascii as a, tensor as t,
 };
+use crate::{
+    eval::{Evaluator, Step, unsupported},
+    schema::Type,
+    value::{DynList, Value, args},
+};
+use Run::{Call as Many, One, Three, Try, Two};
+use ValueKind::{
+    Any, Device, Dict, DynList as Rows, Jagged, List, Number, Optional, Sequence, Str, Tensor,
+    Tuple,
+};
+use pt2onnx_symbolic::{Expr, Func};
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 /// The kind of value that the first argument must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ValueKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum ValueKind {
     Any,
     Device,
     Dict,
+    /// A list whose length depends on data.
+    DynList,
+    /// Such a list of tensors of different sizes.
+    Jagged,
     List,
+    Number,
     Optional,
+    /// A list that is one value.
+    Sequence,
+    Str,
     Tensor,
     Tuple,
 }
 
-impl ValueKind {
-    fn of(value: &Value) -> Self {
-        match value {
-            Value::Device(_) => Self::Device,
-            Value::Dict(_) => Self::Dict,
-            Value::List(_) => Self::List,
-            Value::Optional(_) => Self::Optional,
-            Value::Tensor(_) => Self::Tensor,
-            Value::Tuple(_) => Self::Tuple,
-            _ => Self::Any,
-        }
-    }
+/// The function of a builtin, by the number of arguments.
+enum Run {
+    One(fn(&mut Evaluator<'_>, &Value) -> Step<Value>),
+    Two(fn(&mut Evaluator<'_>, &Value, &Value) -> Step<Value>),
+    Three(fn(&mut Evaluator<'_>, &Value, &Value, &Value) -> Step<Value>),
+    /// Some arguments have defaults.
+    Call(fn(&mut Evaluator<'_>, Call<'_>) -> Step<Value>),
+    /// It does not take all arguments.
+    Try(fn(&mut Evaluator<'_>, Call<'_>) -> Found),
 }
 
-/// The result of a builtin; `None` if it does not take these arguments.
-pub(crate) type Run = fn(&mut Evaluator<'_>, Call<'_>) -> Step<Option<Value>>;
-
-/// A builtin.
-pub(crate) struct Builtin {
-    name: &'static str,
-    on: ValueKind,
+/// A builtin. Its names are separated by spaces.
+struct Builtin {
+    on: &'static [ValueKind],
+    names: &'static str,
     run: Run,
 }
 
-const fn on(on: ValueKind, name: &'static str, run: Run) -> Builtin {
-    Builtin { name, on, run }
+const fn on(on: &'static [ValueKind], names: &'static str, run: Run) -> Builtin {
+    Builtin { on, names, run }
 }
 
-const fn any(name: &'static str, run: Run) -> Builtin {
-    on(ValueKind::Any, name, run)
-}
+const FALSE: Run = Many(|_, _| Ok(false.into()));
+const TRUE: Run = Many(|_, _| Ok(true.into()));
+/// Nothing that has an effect on the program.
+const NOTHING: Run = Many(|_, _| Ok(Value::None));
+/// The first argument.
+const SAME: Run = Many(|_, call| Ok(call.get(0)));
 
-const fn dict(name: &'static str, run: Run) -> Builtin {
-    on(ValueKind::Dict, name, run)
-}
-
-/// All builtins, sorted by name and kind.
+/// All builtins, by kind.
 static BUILTINS: &[Builtin] = &[
-    any("Bool", c::bool),
-    any("Complex", c::complex),
-    dict("Delete", d::pop),
-    any("Float", c::float),
-    any("FloatImplicit", c::float),
-    any("Int", c::int),
-    any("IntImplicit", c::int),
-    any("Print", e::nothing),
-    on(ValueKind::Tensor, "ScalarImplicit", c::scalar),
-    dict("__contains__", d::contains),
-    any("__derive_index", r::derive_index),
-    dict("__getitem__", d::get_item),
-    any("__range_length", r::range_length),
-    any("_is_tracing", e::no),
-    any("_set_grad_enabled", e::nothing),
-    dict("_set_item", d::set_item),
-    any("_unwrap_optional", c::unwrap),
-    on(ValueKind::Optional, "_unwrap_optional", c::present),
-    any("bin", c::digits),
-    any("chr", c::digits),
-    dict("clear", d::clear),
-    any("complex", c::complex),
-    dict("contains", d::contains),
-    dict("copy", d::copy),
-    any("device", e::device),
-    any("dict", c::empty_dict),
-    dict("dict", d::copy),
-    on(ValueKind::List, "dict", c::dict_of_pairs),
-    any("divmod", r::divmod),
-    dict("get", d::get),
-    any("get_autocast_dtype", e::autocast_dtype),
-    any("hex", c::digits),
-    on(ValueKind::Device, "index", e::device_index),
-    any("is_autocast_cpu_enabled", e::no),
-    any("is_autocast_enabled", e::no),
-    any("is_grad_enabled", e::no),
-    any("is_scripting", e::yes),
-    any("is_scripting_unset", e::no),
-    any("is_tracing", e::no),
-    dict("items", d::items),
-    dict("keys", d::keys),
-    dict("len", d::len),
-    on(ValueKind::Tuple, "len", r::len_of_tuple),
-    any("manual_seed", e::nothing),
-    any("oct", c::digits),
-    dict("pop", d::pop),
-    dict("popitem", d::pop_item),
-    any("rangelist", r::range_list),
-    any("set_grad_enabled", e::nothing),
-    dict("setdefault", d::get),
-    any("str", c::str),
-    on(ValueKind::Device, "type", e::device_type),
-    any("unchecked_cast", c::same),
-    on(ValueKind::Optional, "unchecked_cast", c::present),
-    any("unchecked_unwrap_optional", c::same),
-    on(ValueKind::Optional, "unchecked_unwrap_optional", c::present),
-    dict("update", d::update),
-    dict("values", d::values),
-    any("wait", c::same),
-    any("warn", e::nothing),
+    on(&[Any], "Bool", One(|ev, x| ev.truth_of(x))),
+    on(&[Any], "Complex complex", Try(n::complex)),
+    on(&[Any], "ConstantMKLDNNTensor to_mkldnn", Try(e::mkldnn)),
+    on(&[Any], "Float FloatImplicit", One(|ev, x| ev.real_of(x))),
+    on(&[Any], "Int IntImplicit", One(|ev, x| ev.as_whole(x))),
+    on(&[Any], "NumToTensor", One(|ev, x| ev.number_tensor(x))),
+    on(&[Any], "Print _set_grad_enabled manual_seed set_grad_enabled warn", NOTHING),
+    on(&[Any], "RaiseException", Try(e::raise)),
+    on(&[Any], "__derive_index", Try(n::derive_index)),
+    on(&[Any], "__interpolate", Many(resize::interpolate)),
+    on(&[Any], "__is__", Two(|ev, a, b| Ok(n::negated(n::differs(ev, a, b))))),
+    on(&[Any], "__isnot__", Two(|ev, a, b| Ok(Value::Bool(n::differs(ev, a, b))))),
+    on(&[Any], "__not__", Try(n::not)),
+    on(&[Any], "__range_length", Try(n::range_length)),
+    on(&[Any], "__upsample __upsample_bilinear __upsample_nearest", Try(e::upsample)),
+    on(
+        &[Any],
+        "_is_tracing is_autocast_cpu_enabled is_autocast_enabled is_grad_enabled \
+        is_scripting_unset is_tracing",
+        FALSE,
+    ),
+    on(&[Any], "_nested_tensor_from_mask_left_aligned", Many(e::nested_tensor)),
+    on(&[Any], "_unwrap_optional", One(n::unwrap)),
+    on(&[Any], "as_tensor tensor", Many(t::new_tensor)),
+    on(&[Any], "device", Try(e::device)),
+    on(&[Any], "dict", Try(d::empty)),
+    on(&[Any], "eq", Try(|ev, call| Ok(n::equal(ev, call)?.map(Value::Bool)))),
+    on(&[Any], "get_autocast_dtype", One(e::autocast_dtype)),
+    on(&[Any], "is_scripting", TRUE),
+    on(&[Any], "ne", Try(|ev, call| Ok(n::equal(ev, call)?.map(n::negated)))),
+    on(&[Any], "rangelist", One(n::range_list)),
+    on(&[Any], "str", One(|ev, x| Ok(ev.text_of(x).value()))),
+    on(&[Any], "unchecked_cast unchecked_unwrap_optional wait", SAME),
+    on(&[Dict], "Delete pop", Try(d::pop)),
+    on(&[Dict], "__contains__ contains", Two(d::contains)),
+    on(&[Dict], "__getitem__", Two(|ev, dict, key| ev.get_item(dict, key))),
+    on(&[Dict], "_set_item", Three(d::set_item)),
+    on(&[Dict], "clear", One(d::clear)),
+    on(&[Dict], "copy dict", One(d::copy)),
+    on(&[Dict], "get", Many(d::get)),
+    on(
+        &[Dict],
+        "items",
+        One(|ev, dict| d::listed(ev, dict, |(key, value)| Value::tuple(vec![key, value]))),
+    ),
+    on(&[Dict], "keys", One(|ev, dict| d::listed(ev, dict, |(key, _)| key))),
+    on(&[Dict], "len", One(|ev, dict| Ok(d::entries(ev, dict)?.len().into()))),
+    on(&[Dict], "popitem", One(d::pop_item)),
+    on(&[Dict], "setdefault", Many(d::set_default)),
+    on(&[Dict], "update", Two(d::update)),
+    on(&[Dict], "values", One(|ev, dict| d::listed(ev, dict, |(_, value)| value))),
+    on(&[Rows], "Delete pop", Many(|ev, call| ev.pop_row(call))),
+    on(&[Rows], "as_tensor tensor", Many(|ev, call| ev.tensor_of_parts(call))),
+    on(&[Rows], "cat concat", Many(|ev, call| ev.join_parts(call, false))),
+    on(&[Rows], "insert", Three(|ev, list, index, item| ev.insert_row(list, index, item))),
+    on(&[Rows], "reverse", One(|ev, list| ev.reverse_rows(list))),
+    on(&[Rows], "stack", Many(|ev, call| ev.join_parts(call, true))),
+    on(&[Rows, Jagged], "add", Two(|ev, list, other| ev.add_dyn_list(list, other))),
+    on(&[Rows, Jagged], "add_ extend", Two(|ev, list, other| ev.extend_dyn_list(list, other))),
+    on(&[Rows, Jagged], "len", One(|ev, list| ev.dyn_len(list))),
+    on(&[Rows, Jagged, List], "__getitem__", Two(|ev, list, index| ev.get_item(list, index))),
+    on(&[Rows, Jagged, Sequence], "append", Two(|ev, list, item| ev.append_row(list, item))),
+    on(&[Rows, Jagged, Sequence], "copy list", One(|ev, list| ev.copied_dyn_list(list))),
+    on(&[Rows, List], "_set_item", Three(l::set_item)),
+    on(&[Rows, List], "slice", Many(l::slice)),
+    on(&[Jagged], "cat concat", Try(|ev, call| ev.cat_jagged(call))),
+    on(&[Jagged], "pad_sequence", Try(|ev, call| ev.pad_jagged(call))),
+    on(&[Jagged], "stack", Try(|ev, call| ev.stack_jagged(call))),
+    on(&[List], "Delete pop", Many(l::pop)),
+    on(&[List], "Size", SAME),
+    on(&[List], "__contains__ contains", Two(l::contains)),
+    on(&[List], "_infer_size broadcast_shapes", Two(l::broadcast)),
+    on(&[List], "add", Two(l::add)),
+    on(&[List], "add_ extend", Two(l::extend)),
+    on(&[List], "all", Try(|ev, call| l::all_or_any(ev, call, Func::And))),
+    on(&[List], "any", Try(|ev, call| l::all_or_any(ev, call, Func::Or))),
+    on(&[List], "append", Two(l::append)),
+    on(&[List], "atleast_1d atleast_2d atleast_3d broadcast_tensors", Try(t::of_list)),
+    on(&[List], "clear", One(|ev, list| l::change(ev, list, Vec::clear))),
+    on(&[List], "copy list", One(l::copy)),
+    on(&[List], "count", Two(l::count)),
+    on(&[List], "dict", One(d::of_pairs)),
+    on(&[List], "index", Two(|ev, list, item| Ok(l::index(ev, list, item)?.into()))),
+    on(&[List], "insert", Three(l::insert)),
+    on(&[List], "len", One(|ev, list| Ok(l::items(ev, list)?.len().into()))),
+    on(&[List], "max", Try(|ev, call| l::fold(ev, call, "max"))),
+    on(&[List], "min", Try(|ev, call| l::fold(ev, call, "min"))),
+    on(&[List], "mul", Two(l::mul)),
+    on(&[List], "mul_", Two(l::mul_)),
+    on(&[List], "remove", Two(l::remove)),
+    on(&[List], "reverse", One(|ev, list| l::change(ev, list, |items| items.reverse()))),
+    on(&[List], "sort", Many(l::sort)),
+    on(&[List], "sorted", One(l::sorted)),
+    on(&[List], "sum", Try(l::sum)),
+    on(&[Number], "bin", One(|_, x| f::digits("bin", x, |size| format!("{size:#b}")))),
+    on(&[Number], "chr", One(|_, x| f::chr(x))),
+    on(&[Number], "divmod", Try(m::divmod)),
+    on(&[Number], "factorial", One(m::factorial)),
+    on(&[Number], "frexp", One(m::frexp)),
+    on(&[Number], "gcd", Try(m::gcd)),
+    on(&[Number], "hex", One(|_, x| f::digits("hex", x, |size| format!("{size:#x}")))),
+    on(&[Number], "ldexp", Two(m::ldexp)),
+    on(&[Number], "log", Try(m::log)),
+    on(&[Number], "modf", One(m::modf)),
+    on(&[Number], "oct", One(|_, x| f::digits("oct", x, |size| format!("{size:#o}")))),
+    on(&[Optional], "_unwrap_optional unchecked_cast unchecked_unwrap_optional", Try(n::present)),
+    on(&[Str], "__contains__ contains", Two(|_, x, y| s::contains(x, y))),
+    on(&[Str], "__getitem__", Two(|_, x, index| s::get_item(x, index))),
+    on(&[Str], "add add_", Two(s::add)),
+    on(&[Str], "capitalize", One(|_, x| a::mapped(x, a::capitalize))),
+    on(
+        &[Str],
+        "center",
+        Many(|ev, call| s::justified(ev, call, " ", |n, width| n / 2 + (n & width & 1))),
+    ),
+    on(&[Str], "count", Many(|_, call| Ok(s::Search::of(call)?.count()?.into()))),
+    on(&[Str], "endswith", Many(|_, call| s::Search::of(call)?.starts_or_ends(<[u8]>::ends_with))),
+    on(&[Str], "expandtabs", Many(s::expand_tabs)),
+    on(&[Str], "find", Many(|_, call| Ok(s::Search::of(call)?.find(false)?.into()))),
+    on(
+        &[Str],
+        "format",
+        Many(|ev, call| s::formatted(call, |text, args| ev.formatted(text, args))),
+    ),
+    on(&[Str], "ge", Two(|_, x, y| Ok((s::bytes(x)? >= s::bytes(y)?).into()))),
+    on(&[Str], "gt", Two(|_, x, y| Ok((s::bytes(x)? > s::bytes(y)?).into()))),
+    on(&[Str], "index", Many(|_, call| Ok(s::Search::of(call)?.index(false)?.into()))),
+    on(&[Str], "isalnum", One(|_, x| a::all(x, u8::is_ascii_alphanumeric))),
+    on(&[Str], "isalpha", One(|_, x| a::all(x, u8::is_ascii_alphabetic))),
+    on(&[Str], "isdecimal isdigit isnumeric", One(|_, x| a::all(x, u8::is_ascii_digit))),
+    on(&[Str], "isidentifier", One(|_, x| a::is_identifier(x))),
+    on(&[Str], "islower", One(|_, x| a::cased(x, u8::is_ascii_lowercase))),
+    on(&[Str], "isprintable", One(|_, x| a::is_printable(x))),
+    on(&[Str], "isspace", One(|_, x| a::all(x, a::is_space))),
+    on(&[Str], "istitle", One(|_, x| a::is_title(x))),
+    on(&[Str], "isupper", One(|_, x| a::cased(x, u8::is_ascii_uppercase))),
+    on(&[Str], "join", Two(s::join)),
+    on(&[Str], "le", Two(|_, x, y| Ok((s::bytes(x)? <= s::bytes(y)?).into()))),
+    on(&[Str], "len", One(|_, x| Ok(s::bytes(x)?.len().into()))),
+    on(&[Str], "list", One(s::chars)),
+    on(&[Str], "ljust", Many(|ev, call| s::justified(ev, call, " ", |_, _| 0))),
+    on(&[Str], "lower", One(|_, x| a::mapped(x, |_, c| c.to_ascii_lowercase()))),
+    on(&[Str], "lstrip", Many(|_, call| s::strip(call, true, false))),
+    on(&[Str], "lt", Two(|_, x, y| Ok((s::bytes(x)? < s::bytes(y)?).into()))),
+    on(&[Str], "ord", One(|_, x| s::ord(x))),
+    on(&[Str], "partition", Two(|ev, x, y| s::partition(ev, x, y, false))),
+    on(
+        &[Str],
+        "percentFormat",
+        Many(|ev, call| s::formatted(call, |text, args| ev.percent(text, args))),
+    ),
+    on(&[Str], "replace", Many(s::replace)),
+    on(&[Str], "rfind", Many(|_, call| Ok(s::Search::of(call)?.find(true)?.into()))),
+    on(&[Str], "rindex", Many(|_, call| Ok(s::Search::of(call)?.index(true)?.into()))),
+    on(&[Str], "rjust", Many(|ev, call| s::justified(ev, call, " ", |n, _| n))),
+    on(&[Str], "rpartition", Two(|ev, x, y| s::partition(ev, x, y, true))),
+    on(&[Str], "rsplit", Many(|ev, call| s::split(ev, call, true))),
+    on(&[Str], "rstrip", Many(|_, call| s::strip(call, false, true))),
+    on(&[Str], "slice", Many(|_, call| s::slice(call))),
+    on(&[Str], "split", Many(|ev, call| s::split(ev, call, false))),
+    on(&[Str], "splitlines", Many(s::lines)),
+    on(
+        &[Str],
+        "startswith",
+        Many(|_, call| s::Search::of(call)?.starts_or_ends(<[u8]>::starts_with)),
+    ),
+    on(&[Str], "strip", Many(|_, call| s::strip(call, true, true))),
+    on(&[Str], "swapcase", One(|_, x| a::mapped(x, a::swap_case))),
+    on(&[Str], "title", One(|_, x| a::mapped(x, a::title))),
+    on(&[Str], "upper", One(|_, x| a::mapped(x, |_, c| c.to_ascii_uppercase()))),
+    on(&[Str], "zfill", Many(|ev, call| s::justified(ev, call, "0", |n, _| n))),
+    on(&[Tensor], "ScalarImplicit item", One(|ev, x| ev.scalar_of(x, &Type::Number))),
+    on(&[Tensor], "_pad_packed_sequence", Try(t::pad_packed)),
+    on(&[Tensor], "_reshape_from_tensor", Two(t::reshape_from_tensor)),
+    on(&[Tensor], "allclose", Many(t::all_close)),
+    on(&[Tensor], "alpha_dropout dropout feature_dropout", Try(t::dropout)),
+    on(&[Tensor], "cpu cuda pin_memory requires_grad_", SAME),
+    on(&[Tensor], "dim", One(t::rank)),
+    on(&[Tensor], "element_size", One(t::item_size)),
+    on(&[Tensor], "equal", Two(t::equal)),
+    on(&[Tensor], "get_device", One(|_, _| Ok((-1).into()))),
+    on(&[Tensor], "is_complex", One(|ev, x| Ok(ev.meta(x.tensor()?)?.dtype.is_complex().into()))),
+    on(&[Tensor], "is_contiguous", Many(t::is_contiguous)),
+    on(
+        &[Tensor],
+        "is_floating_point",
+        One(|ev, x| Ok(ev.meta(x.tensor()?)?.dtype.is_float().into())),
+    ),
+    on(&[Tensor], "len", One(t::len)),
+    on(&[Tensor], "numel", One(|ev, x| Ok(Expr::product(&ev.meta(x.tensor()?)?.sizes).into()))),
+    on(&[Tensor], "one_hot", Try(data::one_hot)),
+    on(&[Tensor], "size sym_size", Many(t::size)),
+    on(&[Tensor], "squeeze", Try(data::squeeze)),
+    on(&[Tensor], "stride", Many(t::stride)),
+    on(&[Tensor], "tolist", Many(|ev, call| ev.tolist(call.get(0).tensor()?))),
+    on(&[Tensor], "unsqueeze", Try(data::unsqueeze)),
+    on(&[Tuple], "len", One(|ev, x| Ok(ev.sequence(x).map_or(0, |items| items.len()).into()))),
 ];
 
-/// The row of a name and kind.
-fn find(name: &str, kind: ValueKind) -> Option<&'static Builtin> {
-    let at = BUILTINS.binary_search_by(|row| (row.name, row.on).cmp(&(name, kind)));
-    at.ok().and_then(|at| BUILTINS.get(at))
+/// Attributes of values, which `prim` has as operators.
+static PROPERTIES: &[Builtin] = &[
+    on(&[Device], "index", NOTHING),
+    on(&[Device], "type", One(e::device_type)),
+    on(&[Tensor], "H mH", One(|ev, x| ev.aten("adjoint", args![x]))),
+    on(&[Tensor], "T", One(|ev, x| ev.aten("numpy_T", args![x]))),
+    on(&[Tensor], "data", One(|ev, x| ev.aten("detach", args![x]))),
+    on(&[Tensor], "device", Many(|_, _| Ok(e::cpu()))),
+    on(&[Tensor], "dtype", One(t::dtype)),
+    on(&[Tensor], "grad name", NOTHING),
+    on(&[Tensor], "is_cpu is_leaf", TRUE),
+    on(
+        &[Tensor],
+        "is_cuda is_hpu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized \
+        is_sparse is_sparse_csr is_vulkan is_xla is_xpu requires_grad",
+        FALSE,
+    ),
+    on(&[Tensor], "itemsize", One(t::item_size)),
+    on(&[Tensor], "layout", One(|_, _| Ok(0.into()))),
+    on(&[Tensor], "mT", One(|ev, x| ev.aten("mT", args![x]))),
+    on(&[Tensor], "nbytes", One(t::byte_count)),
+    on(&[Tensor], "ndim", One(t::rank)),
+    on(&[Tensor], "shape", Many(t::size)),
+];
+
+/// The functions by kind and name.
+type Index = LazyLock<FxHashMap<(ValueKind, &'static str), &'static Run>>;
+
+static FUNCTIONS: Index = LazyLock::new(|| indexed(BUILTINS).collect());
+static GETTERS: Index = LazyLock::new(|| indexed(PROPERTIES).collect());
+
+fn indexed(
+    table: &'static [Builtin],
+) -> impl Iterator<Item = ((ValueKind, &'static str), &'static Run)> {
+    table.iter().flat_map(|Builtin { on, names, run }| {
+        names.split(' ').flat_map(move |name| on.iter().map(move |kind| ((*kind, name), run)))
+    })
 }
 
 impl Evaluator<'_> {
-    /// The result of a builtin: the row for the kind of the first argument, or else that for any.
-    pub(crate) fn run_builtin(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
-        let kind = args.first().map_or(ValueKind::Any, ValueKind::of);
-        let row = find(name, kind).or_else(|| find(name, ValueKind::Any));
-        row.map_or(Ok(None), |row| (row.run)(self, Call { name, args }))
+    /// The result of an operator that makes no node, or another one than its own; `None` if it is
+    /// to be matched with the schemas.
+    pub(crate) fn builtin(&mut self, namespace: &str, call: Call<'_>) -> Found {
+        match namespace {
+            "aten" | "prim" => {}
+            "profiler" => return Ok(Some(Value::Undef("a record of the profiler".into()))),
+            _ => return Ok(None),
+        }
+        if let Some(Value::Str(text) | Value::UnknownStr(text)) = call.args.first() {
+            // Bytes are looked at faster than values.
+            self.steps(text.len() / 16)?;
+        }
+        let kind = call.args.first().map_or(Any, |first| self.kind_of(first));
+        if let Some(found) = self.run(FUNCTIONS.get(&(kind, call.name)), call)? {
+            return Ok(Some(found));
+        }
+        let lists = match kind {
+            Rows => "a list whose length depends on data",
+            Jagged => "a list of tensors of different sizes, whose length depends on data",
+            Sequence => "a list of tensors of several sizes, whose length depends on data or sizes",
+            _ => "",
+        };
+        if !lists.is_empty() {
+            let plain = call.kwargs.is_empty();
+            return if plain { unsupported(format!("{} of {lists}", call.name)) } else { Ok(None) };
+        }
+        if call.kwargs.is_empty()
+            && let Some(value) = complex::on_complex(call)
+        {
+            return Ok(Some(value));
+        }
+        if let Some(found) = self.run(FUNCTIONS.get(&(Any, call.name)), call)? {
+            return Ok(Some(found));
+        }
+        match call.args {
+            [value] if namespace == "prim" && matches!(kind, Device | Tensor) => {
+                self.property(value, call.name)
+            }
+            _ if call.kwargs.is_empty() => self.on_numbers(call),
+            _ => Ok(None),
+        }
+    }
+
+    /// A property such as `x.dtype`; `None` if there is none of this name.
+    pub(crate) fn property(&mut self, of: &Value, name: &str) -> Found {
+        let call = Call { name, args: std::slice::from_ref(of), kwargs: &Vec::new() };
+        self.run(GETTERS.get(&(self.kind_of(of), name)), call)
+    }
+
+    fn run(&mut self, run: Option<&&Run>, call: Call<'_>) -> Found {
+        match (run, call.args) {
+            (Some(One(run)), [a]) => run(self, a).map(Some),
+            (Some(Two(run)), [a, b]) => run(self, a, b).map(Some),
+            (Some(Three(run)), [a, b, c]) => run(self, a, b, c).map(Some),
+            (Some(Many(run)), _) => run(self, call).map(Some),
+            (Some(Try(run)), _) => run(self, call),
+            _ => Ok(None),
+        }
+    }
+
+    fn kind_of(&self, value: &Value) -> ValueKind {
+        match value {
+            Value::Device(_) => Device,
+            Value::Dict(_) => Dict,
+            Value::List(list) => match self.dyn_list(*list) {
+                None => List,
+                Some(DynList { lengths: Some(_), .. }) => Jagged,
+                Some(DynList { sequence: Some(_), .. }) => Sequence,
+                Some(_) => Rows,
+            },
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => Number,
+            Value::Optional(_) => Optional,
+            Value::Str(_) | Value::UnknownStr(_) => Str,
+            Value::Tensor(_) => Tensor,
+            Value::Tuple(_) => Tuple,
+            _ => Any,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::BUILTINS;
+    use super::*;
 
     #[test]
-    fn the_table_is_sorted() {
-        assert!(BUILTINS.is_sorted_by(|a, b| (a.name, a.on) < (b.name, b.on)));
+    fn each_kind_has_a_name_once() {
+        assert_eq!(indexed(BUILTINS).count(), FUNCTIONS.len());
+        assert_eq!(indexed(PROPERTIES).count(), GETTERS.len());
     }
 }

@@ -1,264 +1,188 @@
 //! Operators on tensors that need no node: their types answer. And those that read a tensor as a
-//! number.
+//! number, or make one of numbers.
 
 use crate::{
-    builtins::complex,
+    builtins::{Call, Found, complex},
     error::Problem,
-    eval::{
-        Evaluator, Step, arith, call::Kwargs, const_eval, expected, to_fx::dtype_of, unsupported,
-    },
+    eval::{Evaluator, Step, arith, const_eval, expected, to_fx::dtype_of, unsupported},
     schema::Type,
     types::Contents,
-    value::{Value, known},
+    value::{Value, args, known},
 };
 use pt2onnx_fx::{
-    ArgKind, Argument, Device, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number,
+    ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number,
 };
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
-use std::sync::Arc;
+
+/// The sizes, or the size of a dimension.
+pub(crate) fn size(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let sizes = ev.meta(call.get(0).tensor()?)?.sizes.clone();
+    all_or_one(ev, sizes, call.args.get(1))
+}
+
+pub(crate) fn stride(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let (tensor, dim) = (call.get(0), call.args.get(1));
+    let meta = ev.meta(tensor.tensor()?)?;
+    if meta.strides.len() != meta.sizes.len() {
+        let strides = if dim.is_some() { "stride" } else { "strides" };
+        return unsupported(format!("the {strides} of this tensor"));
+    }
+    let strides = meta.strides.clone();
+    all_or_one(ev, strides, dim)
+}
+
+fn all_or_one(ev: &mut Evaluator<'_>, items: Vec<Expr>, dim: Option<&Value>) -> Step<Value> {
+    let Some(dim) = dim else { return ev.int_list(items) };
+    let (at, rank) = (dim.known_int()?, i64::try_from(items.len()).unwrap_or(0));
+    let at = if at < 0 { at.saturating_add(rank) } else { at };
+    match usize::try_from(at).ok().and_then(|at| items.get(at)) {
+        Some(size) => Ok(Value::Int(size.clone())),
+        None => Err(Problem::Raises("IndexError: no such dimension".to_owned())),
+    }
+}
+
+pub(crate) fn len(ev: &mut Evaluator<'_>, x: &Value) -> Step<Value> {
+    match ev.meta(x.tensor()?)?.sizes.first() {
+        Some(size) => Ok(Value::Int(size.clone())),
+        None => Err(Problem::Raises("TypeError: len() of a 0-d tensor".to_owned())),
+    }
+}
+
+pub(crate) fn rank(ev: &mut Evaluator<'_>, x: &Value) -> Step<Value> {
+    Ok(ev.meta(x.tensor()?)?.sizes.len().into())
+}
+
+pub(crate) fn dtype(ev: &mut Evaluator<'_>, x: &Value) -> Step<Value> {
+    match c10_number(ev.meta(x.tensor()?)?.dtype) {
+        Some(number) => Ok(number.into()),
+        None => unsupported("this element type"),
+    }
+}
+
+/// The bytes of an element.
+pub(crate) fn item_size(ev: &mut Evaluator<'_>, x: &Value) -> Step<Value> {
+    Ok((ev.meta(x.tensor()?)?.dtype.bits() / 8).into())
+}
+
+pub(crate) fn byte_count(ev: &mut Evaluator<'_>, x: &Value) -> Step<Value> {
+    let meta = ev.meta(x.tensor()?)?;
+    let bytes = i64::try_from(meta.dtype.bits() / 8).unwrap_or(0);
+    Ok((Expr::product(&meta.sizes) * bytes).into())
+}
+
+pub(crate) fn is_contiguous(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let format = call.args.get(1).or_else(|| call.keyword("memory_format"));
+    let format = format.and_then(Value::as_int).unwrap_or(0);
+    let Some(condition) = ev.is_in_format(ev.meta(call.get(0).tensor()?)?, format) else {
+        ev.note("`is_contiguous` is taken to be true".to_owned());
+        return Ok(true.into());
+    };
+    let known = ev.decide(&condition);
+    Ok(Value::Bool(known.map_or(condition, Expr::bool)))
+}
+
+/// Without training, the probability is never read.
+pub(crate) fn dropout(_: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    Ok(match call.args {
+        [x, Value::Float(p), train] if known(p).is_none() && train.as_bool() == Some(false) => {
+            Some(x.clone())
+        }
+        _ => None,
+    })
+}
+
+/// The length of the longest sequence is what there is without it.
+pub(crate) fn pad_packed(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let [given @ .., total] = call.args else { return Ok(None) };
+    let [_, Value::Tensor(steps), _, _] = given else { return Ok(None) };
+    if total.as_int().is_some() || total.number() != ev.meta(steps)?.sizes.first() {
+        return Ok(None);
+    }
+    ev.aten(call.name, [given, &[Value::int(-1)]].concat()).map(Some)
+}
+
+/// `broadcast_tensors` and the like, of a list.
+pub(crate) fn of_list(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let [_] = call.args else { return Ok(None) };
+    let (schema, bound) = ev.overload(&format!("aten::{}", call.name), call.args, call.kwargs)?;
+    ev.emit(&schema, bound).map(Some)
+}
+
+pub(crate) fn reshape_from_tensor(ev: &mut Evaluator<'_>, x: &Value, sizes: &Value) -> Step<Value> {
+    let sizes = ev.tolist(sizes.tensor()?)?;
+    ev.aten("reshape", args![x, sizes])
+}
+
+fn all(ev: &mut Evaluator<'_>, elements: Value) -> Step<Value> {
+    let all = ev.aten("all", vec![elements])?;
+    ev.scalar_of(&all, &Type::Bool)
+}
+
+pub(crate) fn all_close(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let close = ev.operator("aten", "isclose", call.args.to_vec(), call.kwargs.clone())?;
+    all(ev, close)
+}
+
+pub(crate) fn equal(ev: &mut Evaluator<'_>, a: &Value, b: &Value) -> Step<Value> {
+    let (x, y) = (&ev.meta(a.tensor()?)?.sizes, &ev.meta(b.tensor()?)?.sizes);
+    let same = |(x, y): (&Expr, &Expr)| ev.constraints().prove_eq(x, y);
+    let sizes: Vec<_> = x.iter().zip(y).map(same).collect();
+    if x.len() != y.len() || sizes.contains(&Some(false)) {
+        return Ok(false.into());
+    }
+    if sizes.contains(&None) {
+        return unsupported("aten::equal of tensors of unknown sizes");
+    }
+    let equal = ev.aten("eq", args![a, b])?;
+    all(ev, equal)
+}
+
+/// `torch.tensor(numbers)`.
+pub(crate) fn new_tensor(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let value = &call.get(0);
+    let dtype = call.keyword("dtype").cloned().unwrap_or_else(|| call.get(1));
+    let dtype = if let Value::None = dtype { None } else { Some(dtype_of(&dtype)?) };
+    if let Value::Tensor(_) = value {
+        return match dtype {
+            None => ev.aten("clone", args![value]),
+            Some(dtype) => ev.aten("to", args![value, dtype]),
+        };
+    }
+    let mut numbers = Vec::new();
+    let shape = ev.flatten_numbers(value, &mut numbers, 16)?;
+    for number in &mut numbers {
+        *number = ev.scalar_of(number, &Type::Number)?;
+    }
+    if numbers.iter().any(|number| matches!(number, Value::Complex(..))) {
+        return ev.complex_tensor(&numbers, shape, dtype);
+    }
+    let dtype = dtype.unwrap_or_else(|| ev.natural_dtype(value, &numbers));
+    let elements: Option<Vec<Expr>> = numbers.iter().map(|v| v.number().cloned()).collect();
+    let Some(elements) = elements else {
+        return unsupported("a tensor of complex numbers");
+    };
+    if elements.iter().all(|e| known(e).is_some()) {
+        return ev.constant(&elements, shape, dtype);
+    }
+    let scalars = numbers.iter().map(|number| ev.scalar_tensor(number, dtype));
+    let mut scalars = scalars.collect::<Step<Vec<_>>>()?;
+    if shape.is_empty()
+        && let Some(only) = scalars.pop()
+    {
+        return Ok(only);
+    }
+    let list = ev.list(scalars, Some(Type::Tensor))?;
+    let row = ev.aten("stack", vec![list])?;
+    if shape.len() == 1 {
+        return Ok(row);
+    }
+    let sizes = shape.into_iter().map(Value::from).collect();
+    let sizes = ev.list(sizes, Some(Type::Int))?;
+    ev.aten("reshape", vec![row, sizes])
+}
 
 impl Evaluator<'_> {
-    /// The result of an operator that tensors answer, or that makes tensors in its own way; `None`
-    /// if it is another operator.
-    pub(crate) fn on_tensors(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Option<Value>> {
-        if let Some(value) = self.made(namespace, name, args, kwargs)? {
-            return Ok(Some(value));
-        }
-        let Some(tensor @ Value::Tensor(of)) = args.first() else {
-            return Ok(None);
-        };
-        let of = of.clone();
-        if let Some(value) = self.by_type(name, &of, args, kwargs)? {
-            return Ok(Some(value));
-        }
-        match (name, args) {
-            ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => {
-                return Ok(Some(tensor.clone()));
-            }
-            ("one_hot" | "squeeze" | "unsqueeze", [_, number]) => {
-                if name == "squeeze"
-                    && let Some(value) = self.squeeze_ones(&of, args)?
-                {
-                    return Ok(Some(value));
-                }
-                let number = number.clone();
-                return self.by_data(name, tensor, &number);
-            }
-            ("squeeze", [_]) => return self.squeeze_ones(&of, args),
-            ("_reshape_from_tensor", [_, Value::Tensor(sizes)]) => {
-                let sizes = self.tolist(&sizes.clone())?;
-                let args = vec![tensor.clone(), sizes];
-                return self.operator("aten", "reshape", args, Kwargs::new()).map(Some);
-            }
-            ("allclose", [_, _, ..]) => {
-                let close = self.operator("aten", "isclose", args.to_vec(), kwargs.clone())?;
-                let all = self.operator("aten", "all", vec![close], Kwargs::new())?;
-                return self.scalar_of(&all, &Type::Bool).map(Some);
-            }
-            ("equal", [_, Value::Tensor(other)]) => {
-                let (a, b) = (self.meta(&of)?.sizes.clone(), self.meta(other)?.sizes.clone());
-                let same = |(a, b): (&Expr, &Expr)| self.constraints().prove_eq(a, b);
-                let sizes: Vec<_> = a.iter().zip(&b).map(same).collect();
-                if a.len() != b.len() || sizes.contains(&Some(false)) {
-                    return Ok(Some(Value::bool(false)));
-                }
-                if sizes.contains(&None) {
-                    return unsupported("aten::equal of tensors of unknown sizes");
-                }
-                let equal = self.operator("aten", "eq", args.to_vec(), Kwargs::new())?;
-                let all = self.operator("aten", "all", vec![equal], Kwargs::new())?;
-                return self.scalar_of(&all, &Type::Bool).map(Some);
-            }
-            // Without training, the probability is never read.
-            ("dropout" | "alpha_dropout" | "feature_dropout", [_, Value::Float(p), train])
-                if known(p).is_none() && train.as_bool() == Some(false) =>
-            {
-                return Ok(Some(tensor.clone()));
-            }
-            ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
-            ("tolist", _) => return self.tolist(&of).map(Some),
-            ("__not__", [_]) => {
-                let truth = self.truth_of(tensor)?;
-                return self.on_values("__not__", &[truth]);
-            }
-            _ => {}
-        }
-        if namespace == "prim" && args.len() == 1 {
-            return self.property(tensor, name);
-        }
-        Ok(None)
-    }
-
-    /// The result of an operator that makes tensors of other values, or lists of them.
-    fn made(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Option<Value>> {
-        match (name, args) {
-            ("NumToTensor", [value]) => self.number_tensor(value).map(Some),
-            ("tensor" | "as_tensor", [Value::List(list), rest @ ..])
-                if self.dyn_list(*list).is_some_and(|parts| parts.element != Type::Tensor) =>
-            {
-                self.tensor_of_parts(*list, rest.first(), kwargs).map(Some)
-            }
-            ("tensor" | "as_tensor", [value, rest @ ..]) => {
-                self.new_tensor(value, rest.first(), kwargs)
-            }
-            // The length of the longest sequence is what there is without it.
-            ("_pad_packed_sequence", [data, sizes @ Value::Tensor(steps), rest @ .., total])
-                if args.len() == 5
-                    && total.number() == self.meta(steps)?.sizes.first()
-                    && total.as_int().is_none() =>
-            {
-                let mut args = vec![data.clone(), sizes.clone()];
-                args.extend(rest.iter().cloned().chain([Value::int(-1)]));
-                self.operator(namespace, name, args, kwargs.clone()).map(Some)
-            }
-            (
-                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d",
-                [list @ Value::List(_)],
-            ) => {
-                let full = format!("aten::{name}");
-                let list = std::slice::from_ref(list);
-                let (schema, bound) = self.overload(&full, list, &Kwargs::new())?;
-                self.emit(&schema, bound).map(Some)
-            }
-            ("__interpolate", _) => self.interpolate(args, kwargs).map(Some),
-            ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
-                unsupported(format!("aten::{name} of old archives"))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Queries answered from the static type of a tensor.
-    fn by_type(
-        &mut self,
-        name: &str,
-        of: &Name,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Option<Value>> {
-        match (name, args) {
-            ("size" | "sym_size", [_, dim]) => {
-                let sizes = self.meta(of)?.sizes.clone();
-                self.pick(&sizes, dim).map(Some)
-            }
-            ("stride", [_, dim]) => {
-                let meta = self.meta(of)?;
-                if meta.strides.len() != meta.sizes.len() {
-                    return unsupported("the stride of this tensor");
-                }
-                let strides = meta.strides.clone();
-                self.pick(&strides, dim).map(Some)
-            }
-            ("size" | "shape", [_]) => {
-                let sizes = self.meta(of)?.sizes.clone();
-                self.int_list(sizes).map(Some)
-            }
-            ("stride", [_]) => {
-                let meta = self.meta(of)?;
-                if meta.strides.len() != meta.sizes.len() {
-                    return unsupported("the strides of this tensor");
-                }
-                let strides = meta.strides.clone();
-                self.int_list(strides).map(Some)
-            }
-            ("len", [_]) => {
-                let size = self.meta(of)?.sizes.first().cloned();
-                match size {
-                    Some(size) => Ok(Some(Value::Int(size))),
-                    None => Err(Problem::Raises("TypeError: len() of a 0-d tensor".to_owned())),
-                }
-            }
-            ("dim", [_]) => self.property(&Value::Tensor(of.clone()), "ndim"),
-            ("numel", [_]) => Ok(Some(Value::Int(Expr::product(&self.meta(of)?.sizes)))),
-            ("is_floating_point", [_]) => Ok(Some(Value::bool(self.meta(of)?.dtype.is_float()))),
-            ("is_complex", [_]) => Ok(Some(Value::bool(self.meta(of)?.dtype.is_complex()))),
-            ("element_size" | "itemsize", [_]) => {
-                let bytes = self.meta(of)?.dtype.bits() / 8;
-                Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))))
-            }
-            ("is_contiguous", [_, rest @ ..]) => {
-                let named = kwargs.iter().find(|(name, _)| name == "memory_format");
-                let format = rest.first().or(named.map(|(_, value)| value));
-                let format = format.and_then(Value::as_int).unwrap_or(0);
-                let Some(condition) = self.is_in_format(self.meta(of)?, format) else {
-                    self.note("`is_contiguous` is taken to be true".to_owned());
-                    return Ok(Some(Value::bool(true)));
-                };
-                let known = self.decide(&condition);
-                Ok(Some(Value::Bool(known.map_or(condition, Expr::bool))))
-            }
-            ("get_device", [_]) => Ok(Some(Value::int(-1))),
-            _ => Ok(None),
-        }
-    }
-
-    /// A property such as `x.dtype`; `None` if it is none.
-    pub(crate) fn property(&mut self, value: &Value, name: &str) -> Step<Option<Value>> {
-        let Value::Tensor(of) = value else {
-            return Ok(match (value, name) {
-                (Value::Device(device), "type") => Some(Value::str(&device.kind)),
-                (Value::Device(_), "index") => Some(Value::None),
-                _ => None,
-            });
-        };
-        let meta = self.meta(of)?;
-        Ok(Some(match name {
-            "dtype" => match c10_number(meta.dtype) {
-                Some(number) => Value::int(number),
-                None => return unsupported("this element type"),
-            },
-            "device" => Value::Device(Arc::new(Device { kind: "cpu".into(), index: None })),
-            "layout" => Value::int(0),
-            "ndim" => Value::int(i64::try_from(meta.sizes.len()).unwrap_or(0)),
-            "shape" => {
-                let sizes = meta.sizes.clone();
-                self.int_list(sizes)?
-            }
-            "requires_grad" | "is_cuda" | "is_sparse" | "is_sparse_csr" | "is_mkldnn"
-            | "is_meta" | "is_xpu" | "is_mps" | "is_vulkan" | "is_ipu" | "is_hpu"
-            | "is_quantized" | "is_nested" | "is_xla" | "is_mtia" | "is_maia" => Value::bool(false),
-            "is_cpu" | "is_leaf" => Value::bool(true),
-            "grad" | "name" => Value::None,
-            "itemsize" => Value::int(i64::try_from(meta.dtype.bits() / 8).unwrap_or(0)),
-            "nbytes" => {
-                let bytes = i64::try_from(meta.dtype.bits() / 8).unwrap_or(0);
-                Value::Int(Expr::product(&meta.sizes) * bytes)
-            }
-            "data" => self.operator("aten", "detach", vec![value.clone()], Kwargs::new())?,
-            "T" => self.operator("aten", "numpy_T", vec![value.clone()], Kwargs::new())?,
-            "mT" | "H" | "mH" => {
-                let namespace = if name == "mT" { "mT" } else { "adjoint" };
-                self.operator("aten", namespace, vec![value.clone()], Kwargs::new())?
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    fn pick(&self, items: &[Expr], dim: &Value) -> Step<Value> {
-        let Some(at) = dim.as_int() else {
-            return expected("a known integer", dim);
-        };
-        let rank = i64::try_from(items.len()).unwrap_or(0);
-        let at = if at < 0 { at.saturating_add(rank) } else { at };
-        match usize::try_from(at).ok().and_then(|at| items.get(at)) {
-            Some(size) => Ok(Value::Int(size.clone())),
-            None => Err(Problem::Raises("IndexError: no such dimension".to_owned())),
-        }
-    }
-
     /// A tensor of one element as a number of this type.
     pub(crate) fn scalar_of(&mut self, value: &Value, ty: &Type) -> Step<Value> {
         let Value::Tensor(name) = value else {
@@ -317,19 +241,15 @@ impl Evaluator<'_> {
         };
         let op = OpName::new("aten", "_local_scalar_dense", "default");
         let mut node = self.node(op, vec![arg])?;
-        let name = node.name.clone();
-        let expr = symbol.clone();
+        let (name, expr) = (node.name.clone(), symbol.clone());
         let (meta, output, number) = if dtype == DType::Bool {
             let expr = Expr::call(Func::Eq, vec![expr, Expr::ONE]);
             let number = Value::Bool(expr.clone());
             (ValueMeta::SymBool { expr, hint: None }, Argument::SymBool(SymArg::Name(name)), number)
         } else if dtype.is_float() {
             let number = Value::Float(arith::to_float(&expr));
-            (
-                ValueMeta::SymFloat { expr, hint: None },
-                Argument::SymFloat(SymArg::Name(name)),
-                number,
-            )
+            let output = Argument::SymFloat(SymArg::Name(name));
+            (ValueMeta::SymFloat { expr, hint: None }, output, number)
         } else {
             let number = Value::Int(expr.clone());
             (ValueMeta::SymInt { expr, hint: None }, Argument::SymInt(SymArg::Name(name)), number)
@@ -344,96 +264,30 @@ impl Evaluator<'_> {
     }
 
     /// `NumToTensor`: a 0-d tensor of the number.
-    fn number_tensor(&mut self, value: &Value) -> Step<Value> {
-        let dtype = match value {
-            Value::Tensor(_) => return Ok(value.clone()),
-            Value::Int(_) => 4,
-            Value::Float(_) => 7,
-            Value::Bool(_) => 11,
-            _ => return expected("a number", value),
+    pub(crate) fn number_tensor(&mut self, value: &Value) -> Step<Value> {
+        let dtype = match value.number_dtype() {
+            _ if matches!(value, Value::Tensor(_)) => return Ok(value.clone()),
+            Some(dtype) => dtype,
+            None => return expected("a number", value),
         };
         // A truth value that was read from a tensor is that tensor.
         if let Some(name) = value.number().and_then(|e| self.numbers.truths.get(e)) {
             let meta = self.meta(name)?;
-            if dtype == 11 && meta.dtype == DType::Bool && meta.sizes.is_empty() {
-                return Ok(Value::Tensor(name.clone()));
+            if dtype == DType::Bool && meta.dtype == dtype && meta.sizes.is_empty() {
+                return Ok(name.into());
             }
         }
+        self.scalar_tensor(value, dtype)
+    }
+
+    /// A 0-d tensor of the number, with this element type.
+    pub(crate) fn scalar_tensor(&mut self, number: &Value, dtype: DType) -> Step<Value> {
         // A truth value is the number 0 or 1 to the operator.
-        let number = match value {
+        let number = match number {
             Value::Bool(e) => Value::Int(e.clone()),
             other => other.clone(),
         };
-        let kwargs = vec![("dtype".into(), Value::int(dtype))];
-        self.operator("aten", "scalar_tensor", vec![number], kwargs)
-    }
-
-    /// `torch.tensor(numbers)`.
-    fn new_tensor(
-        &mut self,
-        value: &Value,
-        dtype: Option<&Value>,
-        kwargs: &Kwargs,
-    ) -> Step<Option<Value>> {
-        let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
-        let dtype = match dtype {
-            None | Some(Value::None) => None,
-            Some(value) => Some((value.clone(), dtype_of(value)?)),
-        };
-        if let Value::Tensor(_) = value {
-            return match dtype {
-                None => self.operator("aten", "clone", vec![value.clone()], Kwargs::new()),
-                Some((dtype, _)) => {
-                    self.operator("aten", "to", vec![value.clone(), dtype], Kwargs::new())
-                }
-            }
-            .map(Some);
-        }
-        let mut flat = Vec::new();
-        let shape = self.flatten_numbers(value, &mut flat, 16)?;
-        let mut numbers = Vec::with_capacity(flat.len());
-        for item in &flat {
-            numbers.push(self.scalar_of(item, &Type::Number)?);
-        }
-        if numbers.iter().any(|number| matches!(number, Value::Complex(..))) {
-            return self.complex_tensor(&numbers, shape, dtype.map(|(_, dtype)| dtype)).map(Some);
-        }
-        let dtype = match dtype {
-            Some((_, dtype)) => dtype,
-            None => self.natural_dtype(value, &numbers),
-        };
-        let elements: Option<Vec<Expr>> = numbers.iter().map(|v| v.number().cloned()).collect();
-        let Some(elements) = elements else {
-            return unsupported("a tensor of complex numbers");
-        };
-        if elements.iter().all(|e| known(e).is_some()) {
-            return self.constant(&elements, shape, dtype).map(Some);
-        }
-        let mut scalars = Vec::with_capacity(numbers.len());
-        let number = c10_number(dtype).map_or(Value::None, Value::int);
-        for value in numbers {
-            // A truth value is the number 0 or 1 to the operator.
-            let value = match value {
-                Value::Bool(e) => Value::Int(e),
-                other => other,
-            };
-            let kwargs = vec![("dtype".into(), number.clone())];
-            scalars.push(self.operator("aten", "scalar_tensor", vec![value], kwargs)?);
-        }
-        match (shape.as_slice(), scalars.pop()) {
-            ([], Some(only)) => Ok(Some(only)),
-            (sizes, last) => {
-                scalars.extend(last);
-                let list = self.list(scalars, Some(Type::Tensor))?;
-                let row = self.operator("aten", "stack", vec![list], Kwargs::new())?;
-                if sizes.len() == 1 {
-                    return Ok(Some(row));
-                }
-                let sizes = sizes.iter().map(|&n| Expr::int(i64::try_from(n).unwrap_or(i64::MAX)));
-                let sizes = self.int_list(sizes.collect::<Vec<_>>())?;
-                self.operator("aten", "reshape", vec![row, sizes], Kwargs::new()).map(Some)
-            }
-        }
+        self.operator("aten", "scalar_tensor", vec![number], vec![("dtype".into(), dtype.into())])
     }
 
     /// A tensor of known complex numbers.
@@ -459,7 +313,7 @@ impl Evaluator<'_> {
             pairs.into_iter().flat_map(|(re, im)| [re, im]).map(Expr::float).collect();
         shape.push(2);
         let pairs = self.constant(&elements, shape, part)?;
-        self.operator("aten", "view_as_complex", vec![pairs], Kwargs::new())
+        self.aten("view_as_complex", vec![pairs])
     }
 
     fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
@@ -511,6 +365,6 @@ impl Evaluator<'_> {
         let name = self.add_constant("_tensor_constant", tensor.clone());
         self.set_contents(name.clone(), Contents::Exact(tensor));
         // PyTorch's FX copies constants, so that writes do not change them.
-        self.operator("aten", "lift_fresh_copy", vec![Value::Tensor(name)], Kwargs::new())
+        self.aten("lift_fresh_copy", args![name])
     }
 }

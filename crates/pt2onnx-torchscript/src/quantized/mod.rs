@@ -117,11 +117,6 @@ impl Evaluator<'_> {
         Ok(Given { schema, bound })
     }
 
-    /// Calls an operator of ATen.
-    fn aten(&mut self, name: &str, args: Vec<Value>) -> Step<Value> {
-        self.operator("aten", name, args, Kwargs::new())
-    }
-
     /// The floats of a quantised tensor; other values stay.
     fn dequantized(&mut self, value: &Value) -> Step<Value> {
         let Value::Quantized(quantized) = value else {

@@ -2,6 +2,7 @@
 
 use crate::syntax::{Expr, ExprKind};
 use pt2onnx_fx::Name;
+use pt2onnx_tensor::DType;
 use std::fmt;
 
 /// A type.
@@ -86,6 +87,15 @@ impl Type {
             "Tuple" | "tuple" => Self::Tuple(parts),
             "Union" => Self::Union(parts),
             _ => Self::Named(name.into()),
+        }
+    }
+
+    /// The type of the numbers that a tensor of this element type holds.
+    pub fn of_elements(dtype: DType) -> Self {
+        match dtype {
+            DType::Bool => Self::Bool,
+            _ if dtype.is_float() => Self::Float,
+            _ => Self::Int,
         }
     }
 

@@ -7,14 +7,21 @@ pub(crate) mod quantized;
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::{Problem, Step},
+    eval::expected,
     schema::Type,
     value::quantized::{Packed, Quantized},
 };
 use indexmap::IndexMap;
-use pt2onnx_fx::{Device, Name};
+use pt2onnx_fx::{Device, Name, archive::c10_number};
 use pt2onnx_symbolic::{Expr, View};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
+
+/// Arguments of an operator: `args![x, -1, 0.5]`.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::value::Value::from($value)),*] };
+}
+pub(crate) use args;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -243,6 +250,16 @@ impl Value {
         }
     }
 
+    /// The element type of a tensor that holds this number.
+    pub(crate) fn number_dtype(&self) -> Option<DType> {
+        match self {
+            Self::Bool(_) => Some(DType::Bool),
+            Self::Int(_) => Some(DType::I64),
+            Self::Float(_) => Some(DType::F64),
+            _ => None,
+        }
+    }
+
     /// The value of an integer that is known.
     pub(crate) fn as_int(&self) -> Option<i64> {
         match self {
@@ -270,6 +287,52 @@ impl Value {
             _ => None,
         }
     }
+
+    pub(crate) fn tensor(&self) -> Step<&Name> {
+        if let Self::Tensor(name) = self { Ok(name) } else { expected("a tensor", self) }
+    }
+
+    pub(crate) fn list(&self) -> Step<Ref> {
+        if let Self::List(list) = self { Ok(*list) } else { expected("a list", self) }
+    }
+
+    pub(crate) fn dict(&self) -> Step<Ref> {
+        if let Self::Dict(dict) = self { Ok(*dict) } else { expected("a dict", self) }
+    }
+
+    pub(crate) fn integer(&self) -> Step<&Expr> {
+        if let Self::Int(e) = self { Ok(e) } else { expected("an integer", self) }
+    }
+
+    pub(crate) fn known_int(&self) -> Step<i64> {
+        self.as_int().map_or_else(|| expected("a known integer", self), Ok)
+    }
+}
+
+macro_rules! values_of {
+    ($($of:ty: |$value:ident| $made:expr,)*) => {$(
+        impl From<$of> for Value {
+            fn from($value: $of) -> Self {
+                $made
+            }
+        }
+    )*};
+}
+
+values_of! {
+    bool: |truth| Self::bool(truth),
+    i32: |number| Self::int(number.into()),
+    i64: |number| Self::int(number),
+    usize: |number| Self::int(i64::try_from(number).unwrap_or(i64::MAX)),
+    f64: |number| Self::float(number),
+    Expr: |size| Self::Int(size),
+    &str: |text| Self::str(text),
+    DType: |dtype| c10_number(dtype).map_or(Self::None, Self::int),
+    Name: |name| Self::Tensor(name),
+    &Name: |name| Self::Tensor(name.clone()),
+    &Option<Name>: |name| name.clone().map_or(Self::None, Self::Tensor),
+    &Value: |value| value.clone(),
+    &Arc<Quantized>: |quantized| Self::Quantized(quantized.clone()),
 }
 
 /// The value of an expression that is a number.

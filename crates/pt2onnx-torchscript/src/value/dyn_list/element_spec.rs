@@ -3,6 +3,7 @@
 use crate::{
     eval::Evaluator,
     schema::Type,
+    types::Symbols,
     value::{DynList, Item, Ref, Value},
 };
 use pt2onnx_symbolic::Expr;
@@ -35,12 +36,8 @@ impl ElementSpec {
 
 /// Whether a size has no symbols that were made from `first` on.
 fn is_older(size: &Expr, first: &Expr) -> bool {
-    let number = |symbol: &str| {
-        let digits = symbol.strip_prefix("zuf").or_else(|| symbol.strip_prefix('u'))?;
-        digits.parse::<usize>().ok()
-    };
-    let first = first.as_symbol().and_then(number).unwrap_or(0);
-    size.all_symbols(|s| number(s).is_none_or(|n| n < first))
+    let first = first.as_symbol().and_then(Symbols::number).unwrap_or(0);
+    size.all_symbols(|s| Symbols::number(s).is_none_or(|n| n < first))
 }
 
 impl Evaluator<'_> {
@@ -74,9 +71,7 @@ impl Evaluator<'_> {
                 let meta = self.meta(name).ok()?;
                 (meta.dtype, meta.sizes.clone())
             }
-            Value::Int(_) => (DType::I64, Vec::new()),
-            Value::Float(_) => (DType::F64, Vec::new()),
-            _ => (DType::Bool, Vec::new()),
+            number => (number.number_dtype()?, Vec::new()),
         };
         Some(ElementSpec { element: element_type(item)?, dtype, sizes, jagged: None })
     }

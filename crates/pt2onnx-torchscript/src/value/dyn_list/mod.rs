@@ -8,10 +8,11 @@ pub(crate) mod split;
 mod stack;
 
 use crate::{
+    builtins::Call,
     error::Problem,
-    eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
+    eval::{Evaluator, Step, expected, unsupported},
     schema::Type,
-    value::{DynList, Item, Ref, Tuple, Value, dyn_list::element_spec::element_type},
+    value::{DynList, Item, Ref, Tuple, Value, args, dyn_list::element_spec::element_type},
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
@@ -26,62 +27,41 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A list of the parts of a tensor along a dimension.
-    pub(crate) fn new_dyn_list(
-        &mut self,
-        tensor: &Name,
-        dim: i64,
-        size: Option<Expr>,
-    ) -> Step<Value> {
-        let parts = DynList { dim, size, ..DynList::rows(tensor.clone(), Type::Tensor) };
-        Ok(Value::List(self.alloc(Item::DynList(parts))?))
+    /// The place and the parts of such a list.
+    fn parts_of(&self, list: &Value) -> Step<(Ref, DynList)> {
+        let at = list.list()?;
+        match self.dyn_list(at) {
+            Some(parts) => Ok((at, parts)),
+            None => unsupported("this operator of a list of known length"),
+        }
     }
 
-    /// A call of an operator with positional arguments, whose result is a tensor.
-    pub(crate) fn of_tensors(&mut self, op: &str, args: Vec<Value>) -> Step<Name> {
-        match self.operator("aten", op, args, Kwargs::new())? {
-            Value::Tensor(name) => Ok(name),
-            other => expected("a tensor", &other),
-        }
+    pub(crate) fn new_dyn_list(&mut self, parts: DynList) -> Step<Value> {
+        self.alloc(Item::DynList(parts)).map(Value::List)
     }
 
     /// Element `index`; as in Python, a negative one counts from the end.
     pub(crate) fn part(&mut self, parts: &DynList, index: &Value) -> Step<Value> {
-        let Value::Int(at) = index else {
-            return expected("an integer", index);
-        };
+        let at = index.integer()?;
         self.not_sequence("an element", parts)?;
-        let tensor = Value::Tensor(parts.tensor.clone());
-        let dim = Value::int(parts.dim);
         let part = match (parts.lengths, &parts.size) {
             (Some(lengths), _) => {
                 let at = self.place(parts, index)?;
                 self.jagged_part(parts, lengths, at)?
             }
-            (None, None) => self.of_tensors("select", vec![tensor, dim, index.clone()])?,
+            (None, None) => self.aten_tensor("select", args![&parts.tensor, parts.dim, index])?,
             (None, Some(size)) => {
                 let at = match at.as_int() {
                     Some(known) if known < 0 => self.length(parts)? + known,
                     _ => at.clone(),
                 };
-                let total = self.extent(parts)?;
-                let (start, end) = (&at * size, (&at + 1) * size);
-                let end = Expr::min(&end, &total);
-                let bounds = [Value::Int(start), Value::Int(end), Value::int(1)];
-                self.of_tensors("slice", [vec![tensor, dim], bounds.to_vec()].concat())?
+                let end = Expr::min(&((&at + 1) * size), &self.extent(parts)?);
+                self.aten_tensor("slice", args![&parts.tensor, parts.dim, &at * size, end, 1])?
             }
         };
-        self.element_in(parts, part)
-    }
-
-    /// A part as an element of the list.
-    fn element_in(&mut self, parts: &DynList, part: Name) -> Step<Value> {
         match &parts.element {
-            Type::Tensor => Ok(Value::Tensor(part)),
-            number => {
-                let number = number.clone();
-                self.scalar_of(&Value::Tensor(part), &number)
-            }
+            Type::Tensor => Ok(part.into()),
+            number => self.scalar_of(&part.into(), number),
         }
     }
 
@@ -94,10 +74,8 @@ impl Evaluator<'_> {
             return self.any_tuple(&tuple.clone(), &items, index);
         }
         let Some(element) = element_type(first) else {
-            return unsupported(format!(
-                "an index that depends on data, of a list of {}",
-                first.kind()
-            ));
+            let kind = first.kind();
+            return unsupported(format!("an index that depends on data, of a list of {kind}"));
         };
         if let Some(one) = self.one_of(&items, index)? {
             return Ok(one);
@@ -123,11 +101,8 @@ impl Evaluator<'_> {
 
     /// The size of the dimension that is divided.
     fn extent(&self, parts: &DynList) -> Step<Expr> {
-        let sizes = &self.meta(&parts.tensor)?.sizes;
-        let rank = i64::try_from(sizes.len()).unwrap_or(0);
-        let dim = if parts.dim < 0 { parts.dim + rank } else { parts.dim };
-        let size = usize::try_from(dim).ok().and_then(|dim| sizes.get(dim));
-        size.cloned().ok_or_else(|| Problem::Raises("IndexError: no such dimension".to_owned()))
+        let size = self.size_along(&parts.tensor, parts.dim)?;
+        size.ok_or_else(|| Problem::Raises("IndexError: no such dimension".to_owned()))
     }
 
     /// How many elements there are.
@@ -154,17 +129,10 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Elements `start` to `end` of the list, as rows.
-    fn rows_between(&mut self, parts: &DynList, start: Value, end: Value) -> Step<Name> {
-        let rows = Value::Tensor(self.rows(parts)?);
-        let args = vec![rows, Value::int(0), start, end, Value::int(1)];
-        self.of_tensors("slice", args)
-    }
-
     /// The elements as rows, the last one first.
     fn reversed(&mut self, parts: &DynList) -> Step<Name> {
         let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
-        let reversed = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
+        let reversed = self.aten_tensor("flip", args![&rows, dims])?;
         self.listed(&reversed, &[rows])?;
         Ok(reversed)
     }
@@ -177,21 +145,17 @@ impl Evaluator<'_> {
         step: &Value,
     ) -> Step<Value> {
         let is_whole = matches!((start, end), (Value::None, Value::None));
-        let tensor = match step.as_int() {
-            Some(1) => self.rows_between(parts, start.clone(), end.clone())?,
-            Some(step) if step > 1 || step < 0 && is_whole => {
-                let rows = if step > 0 { self.rows(parts)? } else { self.reversed(parts)? };
-                let by = Value::int(step.saturating_abs());
-                let args = [Value::Tensor(rows), Value::int(0), start.clone(), end.clone(), by];
-                self.of_tensors("slice", args.to_vec())?
-            }
+        let (rows, by) = match step.as_int() {
+            Some(step) if step > 0 => (self.rows(parts)?, step),
+            Some(step) if step < 0 && is_whole => (self.reversed(parts)?, step.saturating_neg()),
             _ => {
                 return unsupported(
                     "a slice backwards between bounds of a list whose length depends on data",
                 );
             }
         };
-        Ok(Value::List(self.alloc(Item::DynList(DynList { tensor, ..parts.clone() }))?))
+        let tensor = self.aten_tensor("slice", args![rows, 0, start, end, by])?;
+        self.new_dyn_list(DynList { tensor, ..parts.clone() })
     }
 
     /// Puts rows in place of the elements from `start` to `end`.
@@ -199,21 +163,24 @@ impl Evaluator<'_> {
         &mut self,
         list: Ref,
         parts: &DynList,
-        [start, end]: [Value; 2],
+        [start, end]: [Expr; 2],
         rows: Option<Name>,
     ) -> Step<()> {
-        let before = self.rows_between(parts, Value::int(0), start)?;
-        let behind = self.rows_between(parts, end, Value::None)?;
-        let elements: Vec<Name> = [parts.tensor.clone()].into_iter().chain(rows.clone()).collect();
+        let all = self.rows(parts)?;
+        let before = self.aten_tensor("slice", args![&all, 0, 0, start, 1])?;
+        let behind = self.aten_tensor("slice", args![&all, 0, end, Value::None, 1])?;
+        let elements: Vec<Name> = [all].into_iter().chain(rows.clone()).collect();
         let pieces: Vec<Name> = [Some(before), rows, Some(behind)].into_iter().flatten().collect();
-        self.join(list, parts, pieces, &elements)
+        self.join(list, parts, &pieces, &elements)
     }
 
-    /// Gives the list these rows, which are those of tensors.
-    fn join(&mut self, list: Ref, parts: &DynList, pieces: Vec<Name>, of: &[Name]) -> Step<()> {
-        let pieces = pieces.into_iter().map(Value::Tensor).collect();
+    /// Gives the list the elements of these tensors, which are behind each other. `of` are the
+    /// tensors whose memory they have.
+    fn join(&mut self, list: Ref, parts: &DynList, pieces: &[Name], of: &[Name]) -> Step<()> {
+        let pieces = pieces.iter().map(Value::from).collect();
         let pieces = self.list(pieces, Some(Type::Tensor))?;
-        let tensor = self.of_tensors("cat", vec![pieces])?;
+        let along = if parts.lengths.is_some() { args![parts.dim] } else { Vec::new() };
+        let tensor = self.aten_tensor("cat", [vec![pieces], along].concat())?;
         self.listed(&tensor, of)?;
         self.put(list, DynList { tensor, ..parts.clone() });
         Ok(())
@@ -235,9 +202,10 @@ impl Evaluator<'_> {
     /// A value as a row that fits the others.
     fn row(&mut self, parts: &DynList, item: &Value) -> Step<Name> {
         let part = self.as_part(item, &parts.element)?;
-        let (rows, meta) = (self.meta(&parts.tensor)?.clone(), self.meta(&part)?.clone());
-        self.same_type(&meta, (rows.dtype, rows.sizes.get(1..).unwrap_or_default()))?;
-        self.of_tensors("unsqueeze", vec![Value::Tensor(part), Value::int(0)])
+        let rows = self.meta(&parts.tensor)?;
+        let sizes = rows.sizes.get(1..).unwrap_or_default();
+        self.same_type(self.meta(&part)?, (rows.dtype, sizes))?;
+        self.aten_tensor("unsqueeze", args![part, 0])
     }
 
     pub(crate) fn set_part(
@@ -250,9 +218,9 @@ impl Evaluator<'_> {
         if self.is_element(parts, index, item)? {
             return Ok(());
         }
-        let at = self.place(parts, index)?;
+        let start = self.place(parts, index)?;
         let row = self.row(parts, item)?;
-        self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], Some(row))
+        self.splice(list, parts, [start.clone(), start + 1], Some(row))
     }
 
     /// Whether a tensor is this element of the list, which may have been written into: `rows[i] +=
@@ -272,137 +240,112 @@ impl Evaluator<'_> {
 
     /// A place counted from the front.
     fn place(&self, parts: &DynList, index: &Value) -> Step<Expr> {
-        match (index, index.as_int()) {
-            (_, Some(known)) if known < 0 => Ok(self.length(parts)? + known),
-            (Value::Int(at), _) => Ok(at.clone()),
-            _ => expected("an integer", index),
+        match index.as_int() {
+            Some(known) if known < 0 => Ok(self.length(parts)? + known),
+            _ => index.integer().cloned(),
         }
     }
 
-    /// The result of an operator on such a list.
-    pub(crate) fn on_dyn_list(
-        &mut self,
-        name: &str,
-        list: Ref,
-        parts: &DynList,
-        args: &[Value],
-    ) -> Step<Value> {
+    pub(crate) fn dyn_len(&self, list: &Value) -> Step<Value> {
+        let (_, parts) = self.parts_of(list)?;
+        Ok(self.length(&parts)?.into())
+    }
+
+    pub(crate) fn copied_dyn_list(&mut self, list: &Value) -> Step<Value> {
+        let (_, parts) = self.parts_of(list)?;
+        let lengths = parts.lengths.and_then(|lengths| self.state.heap.get(lengths.0).cloned());
+        let lengths = lengths.map(|lengths| self.alloc(lengths)).transpose()?;
+        self.new_dyn_list(DynList { lengths, ..parts })
+    }
+
+    pub(crate) fn append_row(&mut self, list: &Value, item: &Value) -> Step<Value> {
+        let (at, parts) = self.parts_of(list)?;
         if let Some(lengths) = parts.lengths {
-            return self.on_jagged(name, (list, parts, lengths), args);
-        }
-        if parts.sequence.is_some() {
-            return self.on_sequence(name, list, parts, args);
-        }
-        let this = args.first().cloned().unwrap_or(Value::None);
-        Ok(match (name, args) {
-            ("len", [_]) => Value::Int(self.length(parts)?),
-            ("__getitem__", [_, index]) => self.part(parts, index)?,
-            ("list" | "copy", [_]) => Value::List(self.alloc(Item::DynList(parts.clone()))?),
-            ("append", [_, item]) => {
-                let pieces =
-                    self.rows(parts).and_then(|rows| Ok(vec![rows, self.row(parts, item)?]));
-                match pieces {
-                    Ok(pieces) => self.join(list, parts, pieces.clone(), &pieces)?,
-                    Err(Problem::Unsupported(_)) if self.policy.allow_sequences => {
-                        self.grow(list, item)?
-                    }
-                    Err(problem) => return Err(problem),
+            self.extend_jagged(at, &parts, lengths, std::slice::from_ref(item))?;
+        } else if parts.sequence.is_some() {
+            self.grow(at, item)?;
+        } else {
+            let pieces = self.rows(&parts).and_then(|rows| Ok([rows, self.row(&parts, item)?]));
+            match pieces {
+                Ok(pieces) => self.join(at, &parts, &pieces, &pieces)?,
+                Err(Problem::Unsupported(_)) if self.policy.allow_sequences => {
+                    self.grow(at, item)?;
                 }
-                this
+                Err(problem) => return Err(problem),
             }
-            ("add", [_, other]) => {
-                let sum = self.alloc(Item::DynList(parts.clone()))?;
-                self.extend(sum, parts, other)?;
-                Value::List(sum)
-            }
-            ("extend" | "add_", [_, other]) => {
-                self.extend(list, parts, other)?;
-                this
-            }
-            ("insert", [_, index, item]) => {
-                let row = self.row(parts, item)?;
-                let at = Value::Int(self.place(parts, index)?);
-                self.splice(list, parts, [at.clone(), at], Some(row))?;
-                Value::None
-            }
-            ("pop" | "Delete", [_, rest @ ..]) => {
-                let at = self.place(parts, rest.first().unwrap_or(&Value::int(-1)))?;
-                let item = self.part(parts, &Value::Int(at.clone()))?;
-                self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], None)?;
-                item
-            }
-            ("_set_item", [_, index, item]) => {
-                self.set_part(list, parts, index, item)?;
-                this
-            }
-            ("reverse", [_]) => {
-                let tensor = self.reversed(parts)?;
-                self.put(list, DynList { tensor, ..parts.clone() });
-                Value::None
-            }
-            ("slice", [_, rest @ ..]) => {
-                let arg = |at: usize, default| rest.get(at).cloned().unwrap_or(default);
-                let (start, end) = (arg(0, Value::None), arg(1, Value::None));
-                self.slice_dyn_list(parts, &start, &end, &arg(2, Value::int(1)))?
-            }
-            ("stack" | "cat" | "concat", [_, rest @ ..]) if parts.element == Type::Tensor => {
-                let dim = rest.first().map_or(Some(0), Value::as_int);
-                let Some(dim) = dim else {
-                    return expected("a known integer", args.last().unwrap_or(&Value::None));
-                };
-                self.joined(parts, name == "stack", dim)?
-            }
-            _ => {
-                return unsupported(format!("{name} of a list whose length depends on data"));
-            }
-        })
+        }
+        Ok(list.clone())
     }
 
-    /// The sum of a list of known length and one of unknown length, or the former extended by the
-    /// latter.
-    pub(crate) fn add_dyn_list(&mut self, name: &str, list: Ref, other: Ref) -> Step<Value> {
-        let sum = match name {
-            "add" => {
-                let (items, element) =
-                    (self.items(list).to_vec(), self.element(&Value::List(list)));
-                self.alloc(Item::List { items, element })?
-            }
-            _ => list,
-        };
-        let sample = self.element_spec(other);
-        self.generalize(sum, sample)?;
-        if let Some(parts) = self.dyn_list(sum) {
-            self.extend(sum, &parts, &Value::List(other))?;
-        }
-        Ok(Value::List(sum))
+    pub(crate) fn add_dyn_list(&mut self, list: &Value, other: &Value) -> Step<Value> {
+        let sum = self.copied_dyn_list(list)?;
+        self.extend_dyn_list(&sum, other)
     }
 
-    fn extend(&mut self, list: Ref, parts: &DynList, other: &Value) -> Step<()> {
-        let mut pieces = vec![self.rows(parts)?];
-        match other {
-            Value::List(other)
-                if self.dyn_list(*other).is_some_and(|o| o.element == parts.element) =>
-            {
-                if let Some(other) = self.dyn_list(*other) {
-                    let (a, b) = (self.meta(&parts.tensor)?, self.meta(&other.tensor)?.clone());
-                    let sizes = b.sizes.get(1..).unwrap_or_default();
-                    let rows = TensorMeta {
-                        sizes: a.sizes.get(1..).unwrap_or_default().to_vec(),
-                        ..a.clone()
-                    };
-                    self.same_type(&rows, (b.dtype, sizes))?;
-                    pieces.push(self.rows(&other)?);
-                }
+    pub(crate) fn insert_row(&mut self, list: &Value, index: &Value, item: &Value) -> Step<Value> {
+        let (at, parts) = self.parts_of(list)?;
+        let row = self.row(&parts, item)?;
+        let start = self.place(&parts, index)?;
+        self.splice(at, &parts, [start.clone(), start], Some(row))?;
+        Ok(Value::None)
+    }
+
+    pub(crate) fn pop_row(&mut self, call: Call<'_>) -> Step<Value> {
+        let (list, parts) = self.parts_of(&call.get(0))?;
+        let start = self.place(&parts, call.args.get(1).unwrap_or(&Value::int(-1)))?;
+        let item = self.part(&parts, &Value::Int(start.clone()))?;
+        self.splice(list, &parts, [start.clone(), start + 1], None)?;
+        Ok(item)
+    }
+
+    pub(crate) fn reverse_rows(&mut self, list: &Value) -> Step<Value> {
+        let (at, parts) = self.parts_of(list)?;
+        let tensor = self.reversed(&parts)?;
+        self.put(at, DynList { tensor, ..parts });
+        Ok(Value::None)
+    }
+
+    /// `stack` and `cat`.
+    pub(crate) fn join_parts(&mut self, call: Call<'_>, stacks: bool) -> Step<Value> {
+        let (_, parts) = self.parts_of(&call.get(0))?;
+        if parts.element != Type::Tensor {
+            return unsupported(format!("{} of a list whose length depends on data", call.name));
+        }
+        self.joined(&parts, stacks, call.int(1, 0)?)
+    }
+
+    /// A list of known length extended by one of unknown length.
+    pub(crate) fn extend_by_dyn_list(&mut self, list: &Value, other: &Value) -> Step<Value> {
+        let sample = self.element_spec(other.list()?);
+        self.generalize(list.list()?, sample)?;
+        self.extend_dyn_list(list, other)
+    }
+
+    pub(crate) fn extend_dyn_list(&mut self, list: &Value, other: &Value) -> Step<Value> {
+        let (at, parts) = self.parts_of(list)?;
+        if let Some(lengths) = parts.lengths {
+            self.add_jagged(at, &parts, lengths, other.list()?)?;
+            return Ok(list.clone());
+        }
+        let mut pieces = vec![self.rows(&parts)?];
+        match self.parts_of(other) {
+            Ok((_, other)) if other.element == parts.element => {
+                let (a, b) = (self.meta(&parts.tensor)?, self.meta(&other.tensor)?);
+                let rows = TensorMeta {
+                    sizes: a.sizes.get(1..).unwrap_or_default().to_vec(),
+                    ..a.clone()
+                };
+                self.same_type(&rows, (b.dtype, b.sizes.get(1..).unwrap_or_default()))?;
+                pieces.push(self.rows(&other)?);
             }
             _ => {
-                let Some(items) = self.sequence(other) else {
-                    return expected("a list", other);
-                };
-                for item in &items {
-                    pieces.push(self.row(parts, item)?);
+                let items = self.sequence(other);
+                for item in items.map_or_else(|| expected("a list", other), Ok)? {
+                    pieces.push(self.row(&parts, &item)?);
                 }
             }
         }
-        self.join(list, parts, pieces.clone(), &pieces)
+        self.join(at, &parts, &pieces, &pieces)?;
+        Ok(list.clone())
     }
 }

@@ -21,29 +21,9 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The result of an operator on a sequence.
-    pub(crate) fn on_sequence(
-        &mut self,
-        name: &str,
-        list: Ref,
-        parts: &DynList,
-        args: &[Value],
-    ) -> Step<Value> {
-        match (name, args) {
-            ("append", [this, item]) => {
-                self.grow(list, item)?;
-                Ok(this.clone())
-            }
-            ("list" | "copy", [_]) => Ok(Value::List(self.alloc(Item::DynList(parts.clone()))?)),
-            _ => self.not_sequence(name, parts).map(|()| Value::None),
-        }
-    }
-
     /// Appends a tensor to a list, which becomes a sequence.
     pub(crate) fn grow(&mut self, list: Ref, item: &Value) -> Step<()> {
-        let Value::Tensor(item) = item else {
-            return expected("a tensor", item);
-        };
+        let item = item.tensor()?;
         let before = self.state.heap.get(list.0).cloned().ok_or_else(lengths)?;
         let (before, dtype) = self.sequence_of(&before)?;
         self.has_dtype(item, dtype)?;
@@ -70,14 +50,9 @@ impl Evaluator<'_> {
                 Ok((name, dtype))
             }
             Item::List { items, .. } => {
-                let name = |item: &Value| match item {
-                    Value::Tensor(name) => Some(name.clone()),
-                    _ => None,
-                };
-                let tensors: Option<Vec<Name>> = items.iter().map(name).collect();
-                let tensors = tensors.ok_or_else(lengths)?;
-                let first = tensors.first().ok_or_else(lengths)?;
-                let dtype = self.meta(first)?.dtype;
+                let tensors = items.iter().map(|item| item.tensor().cloned());
+                let tensors = tensors.collect::<Step<Vec<_>>>().map_err(|_| lengths())?;
+                let dtype = self.meta(tensors.first().ok_or_else(lengths)?)?.dtype;
                 Ok((self.sequence_of_tensors(&tensors, dtype)?, dtype))
             }
             _ => Err(lengths()),
@@ -98,17 +73,12 @@ impl Evaluator<'_> {
 
     fn has_dtype(&self, name: &Name, dtype: DType) -> Step<()> {
         if self.meta(name)?.dtype == dtype {
-            Ok(())
-        } else {
-            unsupported("a list of tensors of several types, whose length is not known")
+            return Ok(());
         }
+        unsupported("a list of tensors of several types, whose length is not known")
     }
 
-    fn sequence_by<const N: usize>(
-        &mut self,
-        op: &str,
-        args: [(&'static str, Argument); N],
-    ) -> Step<Name> {
+    fn sequence_by(&mut self, op: &str, args: [(&'static str, Argument); 2]) -> Step<Name> {
         match self.one_value(op, args)? {
             Argument::Tensor(name) => Ok(name),
             _ => expected("a list", &Value::None),

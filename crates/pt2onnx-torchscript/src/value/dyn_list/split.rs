@@ -6,7 +6,7 @@ use crate::{
     schema::{Schema, Type},
     syntax::{Expr, ExprKind},
     types::of_data,
-    value::Value,
+    value::{DynList, Value, args},
 };
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::{Expr as Sym, Func};
@@ -22,18 +22,29 @@ pub(crate) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
 /// The most parts of a tensor.
 const MAX_PARTS: i64 = 10_000;
 
+/// The argument that one of these parameters has.
+fn given<'b>(schema: &Schema, bound: &'b Bound, names: &[&str]) -> Option<&'b Value> {
+    let at = schema.params.iter().position(|param| names.contains(&&*param.name))?;
+    bound.get(at)?.as_ref()
+}
+
+/// The tensor that a call splits, and the dimension.
+struct Split<'b> {
+    tensor: &'b Name,
+    dim: i64,
+    size: Sym,
+}
+
 impl Evaluator<'_> {
     /// Refuses a split into very many parts before they are made: the arguments alone say how many
     /// there are.
     pub(crate) fn check_part_count(&self, schema: &Schema, bound: &Bound) -> Step<()> {
-        let given = |names: &[&str]| {
-            let at = schema.params.iter().position(|param| names.contains(&&*param.name))?;
-            bound.get(at)?.as_ref()
-        };
+        let given = |names: &[&str]| given(schema, bound, names);
         let Some(Value::Tensor(name)) = given(&["self", "input"]) else {
             return Ok(());
         };
-        let dim = match (schema.name.trim_start_matches("unsafe_"), given(&["dim"])) {
+        let op = schema.name.trim_start_matches("unsafe_");
+        let dim = match (op, given(&["dim"])) {
             (_, Some(dim)) => dim.as_int().unwrap_or(0),
             ("hsplit", _) => 1,
             ("dsplit", _) => 2,
@@ -44,7 +55,7 @@ impl Evaluator<'_> {
             Value::List(list) => i64::try_from(self.items(*list).len()).ok(),
             number => number.as_int(),
         };
-        let parts = match schema.name.trim_start_matches("unsafe_") {
+        let parts = match op {
             "unbind" => size,
             "chunk" => match (asked(&["chunks"]), size) {
                 (Some(chunks), Some(size)) => Some(chunks.min(size)),
@@ -70,66 +81,65 @@ impl Evaluator<'_> {
         }
     }
 
+    fn split_of<'b>(&self, schema: &Schema, bound: &'b Bound) -> Step<Option<Split<'b>>> {
+        let Some(Value::Tensor(tensor)) = given(schema, bound, &["self"]) else {
+            return Ok(None);
+        };
+        let dim = given(schema, bound, &["dim"]).and_then(Value::as_int).unwrap_or(0);
+        let size = self.size_along(tensor, dim)?;
+        Ok(size.map(|size| Split { tensor, dim, size }))
+    }
+
     /// The parts of a split as slices; `None` for other operators. The assignment says how many
     /// there are, and PyTorch raises if there are more or fewer; a chunk is taken to have as many
     /// as it asks for, with a warning.
     pub(crate) fn parts(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let unpacked = self.state.calls.expected_arity.take();
-        let given = |name: &str| {
-            let at = schema.params.iter().position(|param| param.name == name)?;
-            bound.get(at)?.clone()
+        let Some(split) = self.split_of(schema, bound)? else { return Ok(None) };
+        let number = |name| match given(schema, bound, &[name]) {
+            Some(Value::Int(number)) => Some(number),
+            _ => None,
         };
-        let Some(tensor @ Value::Tensor(name)) = &given("self") else {
-            return Ok(None);
+        let step = match (&*schema.name, number("chunks"), number("split_size")) {
+            ("chunk", Some(chunks), _) => Some(split.size.ceil_div(chunks)),
+            ("split", _, Some(step)) => Some(step.clone()),
+            ("unbind", ..) => None,
+            _ => return Ok(None),
         };
-        let dim = given("dim").and_then(|dim| dim.as_int()).unwrap_or(0);
-        let Some(size) = self.size_along(name, dim)? else { return Ok(None) };
-        let (step, count) = match (&*schema.name, given("chunks"), given("split_size"), unpacked) {
-            ("chunk", Some(Value::Int(chunks)), _, Some(count)) => (size.ceil_div(&chunks), count),
-            ("split", _, Some(Value::Int(step)), Some(count)) => (step, count),
-            ("chunk", Some(Value::Int(chunks)), _, None) if chunks.as_int().is_none() => {
-                return self.new_dyn_list(name, dim, Some(size.ceil_div(&chunks))).map(Some);
-            }
-            ("split", _, Some(Value::Int(step)), None) => {
-                return self.new_dyn_list(name, dim, Some(step)).map(Some);
-            }
-            ("unbind", _, _, Some(count)) => {
+        let asked = number("chunks").and_then(Sym::as_int);
+        let (step, count) = match (step, unpacked, asked) {
+            (Some(step), Some(count), _) => (step, count),
+            (None, Some(count), _) => {
                 let mut parts = Vec::with_capacity(count);
-                for at in 0..i64::try_from(count).unwrap_or(i64::MAX) {
-                    let args = vec![tensor.clone(), Value::int(dim), Value::int(at)];
-                    parts.push(self.operator("aten", "select", args, Vec::new())?);
+                for at in 0..count {
+                    parts.push(self.aten("select", args![split.tensor, split.dim, at])?);
                 }
                 return self.list(parts, Some(Type::Tensor)).map(Some);
             }
-            ("unbind", _, _, None) => return self.new_dyn_list(name, dim, None).map(Some),
-            ("chunk", Some(Value::Int(chunks)), _, None) => {
-                let Some(count) = chunks.as_int().and_then(|c| usize::try_from(c).ok()) else {
-                    return Ok(None);
-                };
-                self.note(format!("`{size}` is taken to give {count} parts"));
+            (Some(step), None, Some(count)) => {
+                let Ok(count) = usize::try_from(count) else { return Ok(None) };
+                self.note(format!("`{}` is taken to give {count} parts", split.size));
                 self.steps(count)?;
-                (size.ceil_div(&chunks), count)
+                (step, count)
             }
-            _ => return Ok(None),
+            (size, None, _) => {
+                let rows = DynList::rows(split.tensor.clone(), Type::Tensor);
+                return self.new_dyn_list(DynList { dim: split.dim, size, ..rows }).map(Some);
+            }
         };
-        self.slices(tensor, dim, &size, &step, count).map(Some)
+        self.slices(&split, &step, count).map(Some)
     }
 
     /// The parts of a chunk that are fewer than it asks for, as those of some dynamic sizes are.
     /// Cases decide which sizes these are, unless the assignment or data do.
     pub(crate) fn fewer_chunks(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
-        let given = |name: &str| {
-            let at = schema.params.iter().position(|param| param.name == name)?;
-            bound.get(at)?.clone()
-        };
-        let asked = given("chunks").and_then(|chunks| chunks.as_int());
-        let (Some(tensor @ Value::Tensor(name)), Some(asked)) = (&given("self"), asked) else {
+        let asked = given(schema, bound, &["chunks"]).and_then(Value::as_int);
+        let (Some(asked), Some(split)) = (asked, self.split_of(schema, bound)?) else {
             return Ok(None);
         };
-        let dim = given("dim").and_then(|dim| dim.as_int()).unwrap_or(0);
-        let Some(size) = self.size_along(name, dim)? else { return Ok(None) };
-        let known = size.as_int().is_some() || !self.constraints().prove_ge(&size, &Sym::ONE);
-        if self.state.calls.expected_arity.is_some() || asked < 1 || known || of_data(&size) {
+        let size = &split.size;
+        let known = size.as_int().is_some() || !self.constraints().prove_ge(size, &Sym::ONE);
+        if self.state.calls.expected_arity.is_some() || asked < 1 || known || of_data(size) {
             return Ok(None);
         }
         let step = size.ceil_div(&Sym::int(asked));
@@ -142,17 +152,13 @@ impl Evaluator<'_> {
             return Ok(None);
         }
         for count in (1..=asked).rev() {
-            let condition = is(count);
-            match self.decide(&condition) {
+            match self.decide(&is(count)) {
                 Some(true) if count == asked => return Ok(None),
-                Some(true) => {
-                    let count = usize::try_from(count).unwrap_or(1);
-                    return self.slices(tensor, dim, &size, &step, count).map(Some);
-                }
                 Some(false) => {}
-                None if count == 1 => return self.slices(tensor, dim, &size, &step, 1).map(Some),
-                None => {
-                    return Err(Problem::chunk_count(condition));
+                None if count > 1 => return Err(Problem::chunk_count(is(count))),
+                _ => {
+                    let count = usize::try_from(count).unwrap_or(1);
+                    return self.slices(&split, &step, count).map(Some);
                 }
             }
         }
@@ -167,28 +173,13 @@ impl Evaluator<'_> {
     }
 
     /// Slices of `step`, and one of what is left.
-    fn slices(
-        &mut self,
-        tensor: &Value,
-        dim: i64,
-        size: &Sym,
-        step: &Sym,
-        count: usize,
-    ) -> Step<Value> {
+    fn slices(&mut self, split: &Split<'_>, step: &Sym, count: usize) -> Step<Value> {
         let mut parts = Vec::with_capacity(count);
-        for at in 0..count {
-            let at = i64::try_from(at).unwrap_or(i64::MAX);
-            let last = usize::try_from(at + 1) == Ok(count);
-            let end = if last { size.clone() } else { step * Sym::int(at + 1) };
-            let start = step * Sym::int(at);
-            let args = vec![
-                tensor.clone(),
-                Value::int(dim),
-                Value::Int(start),
-                Value::Int(end),
-                Value::int(1),
-            ];
-            parts.push(self.operator("aten", "slice", args, Vec::new())?);
+        for at in 1..=count {
+            let number = i64::try_from(at).unwrap_or(i64::MAX);
+            let start = step * Sym::int(number - 1);
+            let end = if at == count { split.size.clone() } else { step * Sym::int(number) };
+            parts.push(self.aten("slice", args![split.tensor, split.dim, start, end, 1])?);
         }
         self.list(parts, Some(Type::Tensor))
     }
