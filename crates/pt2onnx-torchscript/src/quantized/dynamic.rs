@@ -2,13 +2,14 @@
 
 use crate::{
     eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
-    quantized::plain::kind_of,
+    quantized::Given,
     schema::Schema,
     value::{
-        Value,
-        quantized::{Kind, Packed, Quantized, Scheme, Weight},
+        Value, args,
+        quantized::{Kind, Packed, Scheme, Weight},
     },
 };
+use pt2onnx_tensor::DType;
 
 /// `MatMulInteger`, which no operator of PyTorch is.
 const MATMUL_INTEGER: &str = "pt2onnx::matmul_integer(Tensor a, Tensor b, Tensor a_zero_point, Tensor? b_zero_point) -> Tensor";
@@ -16,17 +17,9 @@ const MATMUL_INTEGER: &str = "pt2onnx::matmul_integer(Tensor a, Tensor b, Tensor
 const SMALLEST_SCALE: f64 = 6.1e-5;
 
 impl Evaluator<'_> {
-    /// A float tensor quantised by its own range, and dequantised.
-    pub(crate) fn through_integers(&mut self, x: Value, reduce_range: bool) -> Step<Value> {
-        let quantized = self.by_own_range(x, Kind::Quint8, reduce_range)?;
-        self.dequantized(&quantized)
-    }
-
     /// `quantize_per_tensor_dynamic(x, dtype, reduce_range)`.
-    pub(crate) fn new_dynamic(&mut self, args: &[Value], kwargs: &Kwargs) -> Step<Value> {
-        let given = self.given("aten::quantize_per_tensor_dynamic", args, kwargs)?;
-        let kind = kind_of(&given)?;
-        self.by_own_range(given.get("self"), kind, given.is_true("reduce_range"))
+    pub(crate) fn new_dynamic(&mut self, _: &str, given: &Given) -> Step<Value> {
+        self.by_own_range(given.get("self"), given.kind()?, given.is_true("reduce_range"))
     }
 
     /// A linear layer whose operand is quantised by its own range. It sums integers, as PyTorch
@@ -45,60 +38,43 @@ impl Evaluator<'_> {
         let Value::Quantized(x) = x else {
             return expected("a quantised tensor", &x);
         };
-        let Scheme::Computed { scale, zero_point } = x.scheme.clone() else {
+        let Scheme::Computed { scale, zero_point } = &x.scheme else {
             return unsupported("a dynamic layer of a tensor with a known range");
         };
         let (weight_scale, weight_zero) = match &weight.scheme {
             Scheme::Known { scale, zero_point: 0 } => (Value::float(*scale), Value::None),
             Scheme::Channels { scales, zero_points, axis: 0 } => {
-                let scales = vec![Value::Tensor(scales.clone()), Value::int(6)];
-                (self.aten("to", scales)?, Value::Tensor(zero_points.clone()))
+                (self.cast(scales, DType::F32)?, zero_points.into())
             }
             _ => return unsupported("a dynamic layer whose weight has such a zero point"),
         };
-        let columns = self.aten("t", vec![Value::Tensor(weight.ints.clone())])?;
-        let sum = self.matmul_integer(&x, columns, Value::Tensor(zero_point), weight_zero)?;
-        let sum = self.aten("to", vec![sum, Value::int(6)])?;
-        let scale = self.aten("to", vec![Value::Tensor(scale), Value::int(6)])?;
-        let scale = self.aten("mul", vec![scale, weight_scale])?;
-        let made = self.aten("mul", vec![sum, scale])?;
-        match bias {
-            Some(bias) => self.aten("add", vec![made, Value::Tensor(bias.clone())]),
-            None => Ok(made),
-        }
-    }
-
-    fn matmul_integer(
-        &mut self,
-        x: &Quantized,
-        columns: Value,
-        zero_point: Value,
-        weight_zero: Value,
-    ) -> Step<Value> {
+        let columns = self.aten("t", args![&weight.ints])?;
         let Some(schema) = Schema::parse(MATMUL_INTEGER) else {
             return unsupported("a product of integers");
         };
-        let x = Value::Tensor(x.ints.clone());
-        self.emit(&schema, vec![Some(x), Some(columns), Some(zero_point), Some(weight_zero)])
+        let operands = args![&x.ints, columns, zero_point, weight_zero];
+        let sum = self.emit(&schema, operands.into_iter().map(Some).collect())?;
+        let sum = self.cast(sum, DType::F32)?;
+        let scale = self.cast(scale, DType::F32)?;
+        let scale = self.aten("mul", vec![scale, weight_scale])?;
+        let made = self.aten("mul", vec![sum, scale])?;
+        match bias {
+            Some(bias) => self.aten("add", args![made, bias]),
+            None => Ok(made),
+        }
     }
 
     /// A float tensor quantised by its own range: with the scale and zero point of
     /// `quantized_decomposed.choose_qparams`. PyTorch's kernel computes them in float64, as
     /// observers do (`ops/nn/observers.rs` of pt2onnx-aten); the results differ by one quantum at
     /// most. A range below the smallest scale gets another zero point than there.
-    fn by_own_range(&mut self, x: Value, kind: Kind, reduce_range: bool) -> Step<Value> {
-        let (low, high, number) = kind.range();
+    pub(crate) fn by_own_range(&mut self, x: Value, kind: Kind, reduce_range: bool) -> Step<Value> {
         if !matches!(kind, Kind::Quint8 | Kind::Qint8) {
             return unsupported("a dynamic quantisation to this type");
         }
+        let (low, high) = kind.range();
         let (low, high) = if reduce_range { (low / 2, high / 2) } else { (low, high) };
-        let args = vec![
-            x.clone(),
-            Value::int(low),
-            Value::int(high),
-            Value::float(SMALLEST_SCALE),
-            Value::int(number),
-        ];
+        let args = args![&x, low, high, SMALLEST_SCALE, kind.ints()];
         let chosen =
             self.operator("quantized_decomposed", "choose_qparams", args, Kwargs::new())?;
         match self.sequence(&chosen).as_deref() {

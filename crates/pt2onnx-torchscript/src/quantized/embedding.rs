@@ -4,11 +4,13 @@ use crate::{
     eval::{Evaluator, Step, unsupported},
     quantized::Given,
     value::{
-        Value,
+        Value, args,
         quantized::{Kind, Quantized, Scheme},
     },
 };
-use std::sync::Arc;
+use pt2onnx_fx::Name;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 impl Evaluator<'_> {
     /// `embedding_byte`, `embedding_bag_4bit` and their kin.
@@ -25,106 +27,59 @@ impl Evaluator<'_> {
         }
         match name {
             "embedding_byte" | "embedding_4bit" => {
-                self.quantized_rows(weight, &given.get("indices"))
+                self.quantized_rows(weight, Some(&given.get("indices")))
             }
             "embedding_bag_byte" | "embedding_bag_4bit" => self.bags(weight, given),
             _ => unsupported(format!("quantized::{name}")),
         }
     }
 
-    /// The rows at these positions: they are gathered first, then dequantised.
-    fn quantized_rows(&mut self, weight: &Quantized, indices: &Value) -> Step<Value> {
-        let Scheme::Channels { scales, zero_points, axis: 0 } = &weight.scheme else {
-            let all = self.dequantized(&Value::Quantized(Arc::new(weight.clone())))?;
-            return self.aten("embedding", vec![all, indices.clone()]);
-        };
-        let bytes = Value::Tensor(weight.ints.clone());
-        let bytes = self.aten("embedding", vec![bytes, indices.clone()])?;
-        let Value::Tensor(bytes) = bytes else {
-            return unsupported("this embedding");
-        };
-        let ints = self.ints_of(&Quantized { ints: bytes, ..weight.clone() })?;
-        let rows = self.aten("to", vec![Value::Tensor(ints), Value::int(6)])?;
-        let mut column = |parameter: &pt2onnx_fx::Name| -> Step<Value> {
-            let parameter = vec![Value::Tensor(parameter.clone()), Value::int(1)];
-            let parameter = self.aten("unsqueeze", parameter)?;
-            let parameter = self.aten("embedding", vec![parameter, indices.clone()])?;
-            self.aten("to", vec![parameter, Value::int(6)])
-        };
-        let (scale, zero_point) = (column(scales)?, column(zero_points)?);
-        self.rows_of(weight, rows, scale, zero_point)
-    }
-
+    /// The rows at some positions, or all. They are gathered first, then dequantised:
     /// `rows * scale + bias` with `bias = -zero_point * scale`, both of half precision where the
     /// rows have four bits.
-    fn rows_of(
-        &mut self,
-        weight: &Quantized,
-        rows: Value,
-        scale: Value,
-        zero_point: Value,
-    ) -> Step<Value> {
-        let bias = self.aten("mul", vec![zero_point, scale.clone()])?;
-        let bias = self.aten("neg", vec![bias])?;
-        let mut held = |value: Value| -> Step<Value> {
-            if weight.kind != Kind::Quint4x2 {
-                return Ok(value);
-            }
-            let half = self.aten("to", vec![value, Value::int(5)])?;
-            self.aten("to", vec![half, Value::int(6)])
+    fn quantized_rows(&mut self, weight: &Quantized, indices: Option<&Value>) -> Step<Value> {
+        let at = |ev: &mut Self, of: Value| match indices {
+            Some(indices) => ev.aten("embedding", args![of, indices]),
+            None => Ok(of),
         };
-        let (scale, bias) = (held(scale)?, held(bias)?);
+        let Scheme::Channels { scales, zero_points, axis: 0 } = &weight.scheme else {
+            let all = self.floats(weight)?;
+            return at(self, all);
+        };
+        let ints = at(self, (&weight.ints).into())?.tensor()?.clone();
+        let ints = self.ints_of(&Quantized { ints, ..weight.clone() })?;
+        let rows = self.cast(ints, DType::F32)?;
+        let column = |ev: &mut Self, parameter: &Name| -> Step<Value> {
+            let parameter = ev.aten("unsqueeze", args![parameter, 1])?;
+            let parameter = at(ev, parameter)?;
+            ev.cast(parameter, DType::F32)
+        };
+        let (mut scale, zero_point) = (column(self, scales)?, column(self, zero_points)?);
+        let bias = self.aten("mul", args![zero_point, &scale])?;
+        let mut bias = self.aten("neg", vec![bias])?;
+        if weight.kind == Kind::Quint4x2 {
+            (scale, bias) = (self.halved(scale)?, self.halved(bias)?);
+        }
         let scaled = self.aten("mul", vec![rows, scale])?;
         self.aten("add", vec![scaled, bias])
     }
 
-    /// All rows.
-    fn all_rows(&mut self, weight: &Quantized) -> Step<Value> {
-        let Scheme::Channels { scales, zero_points, axis: 0 } = &weight.scheme else {
-            return self.dequantized(&Value::Quantized(Arc::new(weight.clone())));
-        };
-        let ints = self.ints_of(weight)?;
-        let rows = self.aten("to", vec![Value::Tensor(ints), Value::int(6)])?;
-        let mut column = |parameter: &pt2onnx_fx::Name| -> Step<Value> {
-            let parameter = vec![Value::Tensor(parameter.clone()), Value::int(1)];
-            let parameter = self.aten("unsqueeze", parameter)?;
-            self.aten("to", vec![parameter, Value::int(6)])
-        };
-        let (scale, zero_point) = (column(scales)?, column(zero_points)?);
-        self.rows_of(weight, rows, scale, zero_point)
-    }
-
     /// Sums of the rows of each bag.
     fn bags(&mut self, weight: &Quantized, given: &Given) -> Step<Value> {
-        let all = self.all_rows(weight)?;
-        let indices = given.get("indices");
-        let Value::Tensor(name) = &indices else {
-            return crate::quantized::expected("a tensor", &indices);
-        };
-        let sizes = self.meta(name)?.sizes.clone();
+        let all = self.quantized_rows(weight, None)?;
+        let (mut indices, mut offsets) = (given.get("indices"), given.get("offsets"));
         // Each row of a matrix of positions is a bag.
-        let (indices, offsets) = match (sizes.as_slice(), given.get("offsets")) {
-            ([bags, length], Value::None) => {
-                let step = Value::Int(length.clone());
-                let end = Value::Int(bags * length);
-                let flat = self.int_list(vec![pt2onnx_symbolic::Expr::int(-1)])?;
-                let indices = self.aten("reshape", vec![indices, flat])?;
-                (indices, self.aten("arange", vec![Value::int(0), end, step])?)
-            }
-            (_, offsets) => (indices, offsets),
-        };
-        let per_sample = given.get("per_sample_weights");
-        let args = vec![
-            all,
-            indices,
-            offsets,
-            Value::bool(false),
-            // PyTorch's kernel always sums.
-            Value::int(0),
-            Value::bool(false),
-            per_sample,
-            Value::bool(given.is_true("include_last_offset")),
-        ];
+        if let ([bags, length], Value::None) =
+            (self.meta(indices.tensor()?)?.sizes.clone().as_slice(), &offsets)
+        {
+            let flat = self.int_list([Expr::int(-1)])?;
+            indices = self.aten("reshape", vec![indices, flat])?;
+            offsets = self.aten("arange", args![0, bags * length, length.clone()])?;
+        }
+        let weights = given.get("per_sample_weights");
+        let last = given.is_true("include_last_offset");
+        // PyTorch's kernel always sums: the mode is 0.
+        let args = args![all, indices, offsets, false, 0, false, weights, last];
         let made = self.aten("embedding_bag", args)?;
         let parts = self.sequence(&made).unwrap_or_default();
         parts.first().cloned().map_or_else(|| unsupported("this embedding bag"), Ok)

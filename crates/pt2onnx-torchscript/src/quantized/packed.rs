@@ -1,11 +1,11 @@
 //! Packed weights: what their pickles hold, and the operators that pack and unpack.
 
 use crate::{
-    eval::{Evaluator, Step, call::Kwargs, unsupported},
-    quantized::Given,
+    eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
+    quantized::{Given, wrap},
     value::{
-        Value,
-        quantized::{Conv, Kind, Packed, Quantized, Scheme, Weight, ints},
+        Value, args,
+        quantized::{Conv, Kind, Packed, Quantized, Scheme, Weight},
     },
 };
 use pt2onnx_fx::Name;
@@ -30,105 +30,80 @@ impl Evaluator<'_> {
             }
             _ => return unsupported("a tensor of this quantisation scheme"),
         };
-        Ok(super::wrap(ints, kind, scheme))
+        Ok(wrap(ints, kind, scheme))
     }
 
     /// Packed weights of a pickle: an object of `class` with this state.
     pub(crate) fn saved_packed(&mut self, class: &str, state: &Value) -> Step<Value> {
-        let parts = self.sequence(state).unwrap_or_default();
-        let refuse = || unsupported(format!("an object of {class} in this form"));
         let name = class.rsplit('.').next().unwrap_or(class);
-        let packed = match (name, parts.as_slice()) {
+        let list = |value: &Value| self.sequence(value).unwrap_or_default();
+        let packed = match (name, list(state).as_slice()) {
             ("LinearPackedParamsBase", [weight, bias]) => {
-                Packed::Linear { weight: weight_of(weight)?, bias: tensor_of(bias) }
+                Some(Packed::Linear { weight: weight_of(weight)?, bias: tensor_of(bias) })
             }
-            (
-                "Conv2dPackedParamsBase" | "Conv3dPackedParamsBase",
-                [Value::Str(_), given, optional],
-            ) => {
-                let (given, optional) = (self.sequence(given), self.sequence(optional));
-                let (given, optional) = (given.unwrap_or_default(), optional.unwrap_or_default());
-                let (Some(Value::Tensor(numbers)), Some(Value::Quantized(weight))) =
-                    (given.first(), given.get(1))
-                else {
-                    return refuse();
+            ("Conv2dPackedParamsBase" | "Conv3dPackedParamsBase", [version, given, optional]) => {
+                let (given, optional) = (list(given), list(optional));
+                // Older archives have the numbers in a tensor, newer ones in a list.
+                let (numbers, tensors) = match (version, given.as_slice()) {
+                    (Value::Str(_), [Value::Tensor(numbers), weight, ..]) => {
+                        let bias = optional.first().cloned().unwrap_or(Value::None);
+                        (self.saved_ints(numbers), vec![weight.clone(), bias])
+                    }
+                    (Value::Int(_), numbers) => {
+                        (numbers.iter().map(Value::as_int).collect(), optional)
+                    }
+                    _ => (None, Vec::new()),
                 };
-                let bias = optional.first().and_then(tensor_of);
-                let numbers = self.saved_ints(numbers);
-                match numbers.and_then(|numbers| conv_of(&numbers, weight, bias)) {
-                    Some(conv) => Packed::Conv(conv),
-                    None => return refuse(),
-                }
-            }
-            (
-                "Conv2dPackedParamsBase" | "Conv3dPackedParamsBase",
-                [Value::Int(_), numbers, tensors],
-            ) => {
-                let numbers = self.sequence(numbers).unwrap_or_default();
-                let numbers: Option<Vec<i64>> = numbers.iter().map(Value::as_int).collect();
-                let tensors = self.sequence(tensors).unwrap_or_default();
-                let weight = tensors.iter().find_map(|value| match value {
-                    Value::Quantized(weight) => Some(weight.clone()),
-                    _ => None,
-                });
+                let weight = tensors.iter().find_map(quantized_of);
                 let bias = tensors.iter().find_map(tensor_of);
-                match numbers.zip(weight).and_then(|(n, weight)| conv_of(&n, &weight, bias)) {
-                    Some(conv) => Packed::Conv(conv),
-                    None => return refuse(),
-                }
+                let conv = numbers.zip(weight).and_then(|(n, weight)| conv_of(&n, weight, bias));
+                conv.map(Packed::Conv)
             }
             ("CellParamsBase", [Value::Str(kind), _, _, numbers, packed])
                 if matches!(&**kind, "quantized_dynamic" | "quantized_fp16") =>
             {
-                let packed = self.sequence(packed).unwrap_or_default();
-                let [Value::Packed(input), Value::Packed(hidden)] = packed.as_slice() else {
-                    return refuse();
-                };
-                let numbers = self.sequence(numbers).unwrap_or_default();
-                let reduce_range = numbers.first().and_then(Value::as_int).unwrap_or(0) != 0;
-                let (input, hidden) = ((**input).clone(), (**hidden).clone());
-                Packed::Cell { input: Box::new(input), hidden: Box::new(hidden), reduce_range }
-            }
-            ("EmbeddingPackedParamsBase", [Value::Int(_), tensors, ..]) => {
-                match self.sequence(tensors).unwrap_or_default().first() {
-                    Some(Value::Quantized(weight)) => Packed::Embedding((**weight).clone()),
-                    _ => return refuse(),
+                let reduce_range = list(numbers).first().and_then(Value::as_int).unwrap_or(0) != 0;
+                match list(packed).as_slice() {
+                    [Value::Packed(input), Value::Packed(hidden)] => {
+                        let (input, hidden) = (input.clone(), hidden.clone());
+                        Some(Packed::Cell { input, hidden, reduce_range })
+                    }
+                    _ => None,
                 }
             }
-            _ => return refuse(),
+            ("EmbeddingPackedParamsBase", [Value::Int(_), tensors, ..]) => {
+                list(tensors).first().and_then(quantized_of).map(Packed::Embedding)
+            }
+            _ => None,
         };
-        Ok(Value::Packed(Arc::new(packed)))
+        match packed {
+            Some(packed) => Ok(Value::Packed(Arc::new(packed))),
+            None => unsupported(format!("an object of {class} in this form")),
+        }
     }
 
     /// An operator that packs: `linear_prepack`, `conv2d_prepack`.
     pub(crate) fn prepack(&mut self, name: &str, given: &Given) -> Step<Option<Value>> {
         let packed = match name {
-            "linear_prepack" => {
-                let weight = weight_of(&given.get("W"))?;
-                Packed::Linear { weight, bias: tensor_of(&given.get("B")) }
-            }
-            "linear_prepack_fp16" => match given.get("W") {
-                Value::Tensor(weight) => Packed::Linear {
-                    weight: Weight::Half(weight),
-                    bias: tensor_of(&given.get("B")),
-                },
-                other => return crate::quantized::expected("a tensor", &other),
+            "linear_prepack" => Packed::Linear {
+                weight: weight_of(&given.get("W"))?,
+                bias: tensor_of(&given.get("B")),
             },
-            "embedding_bag_prepack" if matches!(given.get("weight"), Value::Quantized(_)) => {
-                match given.get("weight") {
-                    Value::Quantized(weight) => Packed::Embedding((*weight).clone()),
-                    other => return crate::quantized::expected("a quantised tensor", &other),
-                }
-            }
+            "linear_prepack_fp16" => Packed::Linear {
+                weight: Weight::Half(given.get("W").tensor()?.clone()),
+                bias: tensor_of(&given.get("B")),
+            },
+            "embedding_bag_prepack" => match given.get("weight") {
+                Value::Quantized(weight) => Packed::Embedding(weight),
+                _ => return Ok(None),
+            },
             "make_quantized_cell_params_dynamic" | "make_quantized_cell_params_fp16" => {
                 let (Value::Packed(input), Value::Packed(hidden)) =
                     (given.get("w_ih"), given.get("w_hh"))
                 else {
                     return unsupported("these parameters of a recurrent layer");
                 };
-                let reduce_range = given.is_true("reduce_range");
-                let (input, hidden) = (Box::new((*input).clone()), Box::new((*hidden).clone()));
-                Packed::Cell { input, hidden, reduce_range }
+                Packed::Cell { input, hidden, reduce_range: given.is_true("reduce_range") }
             }
             _ if name.starts_with("conv") && name.ends_with("_prepack") => {
                 Packed::Conv(self.packed_conv(name, given)?)
@@ -148,56 +123,46 @@ impl Evaluator<'_> {
                 list => self.sequence(&list)?.iter().map(Value::as_int).collect(),
             }
         };
-        let lists = ["stride", "padding", "output_padding", "dilation"].map(numbers);
-        let groups = given.get("groups").as_int();
-        let ([Some(stride), Some(padding), Some(output_padding), Some(dilation)], Some(groups)) =
-            (lists, groups)
+        let ([Some(stride), Some(padding), Some(dilation), Some(output_padding)], Some(groups)) =
+            (Conv::SETTINGS.map(numbers), given.get("groups").as_int())
         else {
             return unsupported("a convolution whose settings are not known");
         };
-        Ok(Conv {
-            weight: (*weight).clone(),
-            bias: tensor_of(&given.get("bias")),
-            stride,
-            padding,
-            output_padding,
-            dilation,
-            groups,
-            transpose: name.starts_with("conv_transpose"),
-        })
+        let settings = [stride, padding, dilation, output_padding];
+        let transpose = name.starts_with("conv_transpose");
+        Ok(Conv { weight, bias: tensor_of(&given.get("bias")), settings, groups, transpose })
     }
 
     /// An operator that unpacks or asks: `linear_unpack`, `conv2d_stride`.
     pub(crate) fn unpack(&mut self, name: &str, packed: &Packed) -> Step<Option<Value>> {
-        let bias = |bias: &Option<Name>| bias.clone().map_or(Value::None, Value::Tensor);
-        let words =
-            ["unpack", "output_padding", "padding", "stride", "dilation", "groups", "transpose"];
-        let bare = name.trim_end_matches("_fp16");
-        let Some(asked) = words.into_iter().find(|word| bare.ends_with(word)) else {
-            return Ok(None);
-        };
-        let value = match (packed, asked) {
-            (Packed::Linear { weight, bias: b }, "unpack") => {
-                let weight = match weight {
-                    Weight::Quantized(weight) => Value::Quantized(Arc::new(weight.clone())),
-                    Weight::Half(name) => Value::Tensor(name.clone()),
+        let name = name.trim_end_matches("_fp16");
+        let unpacks = name.ends_with("unpack");
+        Ok(match packed {
+            Packed::Linear { weight, bias } if unpacks => {
+                let weight: Value = match weight {
+                    Weight::Quantized(weight) => weight.into(),
+                    Weight::Half(name) => name.into(),
                 };
-                self.tuple(vec![weight, bias(b)], None)?
+                Some(self.tuple(args![weight, bias], None)?)
             }
-            (Packed::Conv(conv), "unpack") => {
-                let weight = Value::Quantized(Arc::new(conv.weight.clone()));
-                self.tuple(vec![weight, bias(&conv.bias)], None)?
+            Packed::Conv(conv) if unpacks => {
+                Some(self.tuple(args![&conv.weight, &conv.bias], None)?)
             }
-            (Packed::Conv(conv), "stride") => self.int_list(ints(&conv.stride))?,
-            (Packed::Conv(conv), "padding") => self.int_list(ints(&conv.padding))?,
-            (Packed::Conv(conv), "output_padding") => self.int_list(ints(&conv.output_padding))?,
-            (Packed::Conv(conv), "dilation") => self.int_list(ints(&conv.dilation))?,
-            (Packed::Conv(conv), "groups") => Value::int(conv.groups),
-            (Packed::Conv(conv), "transpose") => Value::int(i64::from(conv.transpose)),
-            (Packed::Embedding(weight), "unpack") => Value::Quantized(Arc::new(weight.clone())),
-            _ => return Ok(None),
-        };
-        Ok(Some(value))
+            Packed::Conv(conv) if name.ends_with("groups") => Some(conv.groups.into()),
+            Packed::Conv(conv) if name.ends_with("transpose") => {
+                Some(i64::from(conv.transpose).into())
+            }
+            Packed::Conv(conv) => {
+                // `padding` also ends `output_padding`.
+                let mut settings = Conv::SETTINGS.iter().zip(&conv.settings).rev();
+                match settings.find(|(setting, _)| name.ends_with(**setting)) {
+                    Some((_, list)) => Some(self.int_list(list.iter().map(|i| Expr::int(*i)))?),
+                    None => None,
+                }
+            }
+            Packed::Embedding(weight) if unpacks => Some(weight.into()),
+            _ => None,
+        })
     }
 
     /// A method of packed weights.
@@ -215,35 +180,16 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The weight of a linear layer as floats.
-    pub(crate) fn weight_floats(&mut self, weight: &Weight) -> Step<Value> {
-        match weight {
-            Weight::Quantized(weight) => {
-                self.dequantized(&Value::Quantized(Arc::new(weight.clone())))
-            }
-            Weight::Half(name) => {
-                let half = vec![Value::Tensor(name.clone()), Value::int(5)];
-                let half = self.aten("to", half)?;
-                self.aten("to", vec![half, Value::int(6)])
-            }
-        }
-    }
-
     /// A weight of three dimensions for a convolution of vectors: it may have been packed as that
     /// of images.
     pub(crate) fn of_vectors(&mut self, conv: &Conv) -> Step<Conv> {
         let mut conv = conv.clone();
         if self.meta(&conv.weight.ints)?.sizes.len() == 4 {
-            let args = vec![Value::Tensor(conv.weight.ints.clone()), Value::int(2)];
-            if let Value::Tensor(ints) = self.aten("squeeze", args)? {
-                conv.weight.ints = ints;
-            }
+            let ints = self.aten_tensor("squeeze", args![&conv.weight.ints, 2])?;
+            conv.weight = Arc::new(Quantized { ints, ..(*conv.weight).clone() });
         }
-        for list in
-            [&mut conv.stride, &mut conv.padding, &mut conv.output_padding, &mut conv.dilation]
-        {
-            let last = list.len().saturating_sub(1);
-            list.drain(..last);
+        for list in &mut conv.settings {
+            list.drain(..list.len().saturating_sub(1));
         }
         Ok(conv)
     }
@@ -251,38 +197,34 @@ impl Evaluator<'_> {
 
 /// The numbers of a pickled convolution: dimensions, stride, padding, dilation, output padding,
 /// groups, whether it is transposed.
-fn conv_of(numbers: &[i64], weight: &Arc<Quantized>, bias: Option<Name>) -> Option<Conv> {
+fn conv_of(numbers: &[i64], weight: Arc<Quantized>, bias: Option<Name>) -> Option<Conv> {
     let (&dims, rest) = numbers.split_first()?;
     let dims = usize::try_from(dims).ok().filter(|dims| (1..=3).contains(dims))?;
     let list = |at: usize| rest.get(at * dims..(at + 1) * dims).map(<[i64]>::to_vec);
     Some(Conv {
-        weight: (**weight).clone(),
+        weight,
         bias,
-        stride: list(0)?,
-        padding: list(1)?,
-        dilation: list(2)?,
-        output_padding: list(3)?,
+        settings: [list(0)?, list(1)?, list(2)?, list(3)?],
         groups: *rest.get(4 * dims)?,
         transpose: *rest.get(4 * dims + 1)? & 1 != 0,
     })
 }
 
 fn tensor_of(value: &Value) -> Option<Name> {
+    value.tensor().ok().cloned()
+}
+
+fn quantized_of(value: &Value) -> Option<Arc<Quantized>> {
     match value {
-        Value::Tensor(name) => Some(name.clone()),
+        Value::Quantized(quantized) => Some(quantized.clone()),
         _ => None,
     }
 }
 
 fn weight_of(value: &Value) -> Step<Weight> {
     match value {
-        Value::Quantized(weight) => Ok(Weight::Quantized((**weight).clone())),
+        Value::Quantized(weight) => Ok(Weight::Quantized(weight.clone())),
         Value::Tensor(name) => Ok(Weight::Half(name.clone())),
-        other => crate::quantized::expected("a weight", other),
+        other => expected("a weight", other),
     }
-}
-
-/// Sizes as a list of values.
-pub(crate) fn list_of(values: &[i64]) -> Value {
-    Value::tuple(ints(values).into_iter().map(|e: Expr| Value::Int(e)).collect())
 }

@@ -2,10 +2,11 @@
 
 use super::rules::QuantRule;
 use crate::{
-    eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
+    eval::{Evaluator, Step, call::Kwargs, unsupported},
     quantized::{Given, wrap},
+    schema::Type,
     value::{
-        Value,
+        Value, args,
         quantized::{Kind, Quantized, Scheme},
     },
 };
@@ -31,24 +32,22 @@ impl Evaluator<'_> {
             return unsupported(format!("{namespace}::{name} of a quantised tensor"));
         };
         let floats = !matches!(rule, QuantRule::Query | QuantRule::Permute);
-        if rule == QuantRule::Permute
-            && matches!(first.scheme, Scheme::Channels { .. })
-            && !matches!(base, "clone" | "contiguous" | "detach" | "alias")
+        let resamples = base.contains("upsample") || base == "__interpolate";
+        let keeps_place = matches!(base, "clone" | "contiguous" | "detach" | "alias");
+        if matches!(first.scheme, Scheme::Channels { .. })
+            && (rule == QuantRule::Permute && !keeps_place || resamples)
         {
+            let name = if resamples { base } else { name };
             return unsupported(format!("{namespace}::{name} of a tensor quantised per channel"));
         }
-        if rule == QuantRule::Passthrough && (base.contains("upsample") || base == "__interpolate")
-        {
+        if resamples {
             return self.resampled(first, (namespace, base), args, kwargs);
         }
-        let mut inner = Vec::with_capacity(args.len());
-        for arg in args {
-            inner.push(self.operand_of(arg, floats)?);
-        }
-        let mut named = Kwargs::with_capacity(kwargs.len());
-        for (key, arg) in kwargs {
-            named.push((key.clone(), self.operand_of(arg, floats)?));
-        }
+        let inner = args.iter().map(|arg| self.operand_of(arg, floats));
+        let inner = inner.collect::<Step<Vec<_>>>()?;
+        let named =
+            kwargs.iter().map(|(key, arg)| Ok((key.clone(), self.operand_of(arg, floats)?)));
+        let named = named.collect::<Step<Kwargs>>()?;
         // `quantized_max_pool2d` is `max_pool2d` of floats.
         let plain = base.strip_prefix("quantized_").unwrap_or(base);
         let made = self.operator(namespace, if floats { plain } else { name }, inner, named)?;
@@ -61,8 +60,7 @@ impl Evaluator<'_> {
         let made = self.requantized(made, first.kind, &scheme)?;
         match (base == name, &made, args.first()) {
             (false, Value::Quantized(new), Some(Value::Quantized(old))) => {
-                let ints = [&old.ints, &new.ints].map(|name| Value::Tensor(name.clone()));
-                let written = self.operator("aten", "copy_", ints.to_vec(), Kwargs::new())?;
+                let written = self.aten("copy_", args![&old.ints, &new.ints])?;
                 self.wrapped(written, &Quantized { scheme, ..(**old).clone() })
             }
             _ => Ok(made),
@@ -73,35 +71,24 @@ impl Evaluator<'_> {
     /// the middle between two integers.
     fn resampled(
         &mut self,
-        first: &Arc<Quantized>,
+        first: &Quantized,
         (namespace, name): (&str, &str),
         args: &[Value],
         kwargs: &Kwargs,
     ) -> Step<Value> {
-        let scheme = match &first.scheme {
-            Scheme::Known { zero_point, .. } => {
-                Scheme::Known { scale: 1.0, zero_point: *zero_point }
+        let mut steps = first.clone();
+        match &mut steps.scheme {
+            Scheme::Known { scale, .. } => *scale = 1.0,
+            Scheme::Computed { scale, .. } | Scheme::Channels { scales: scale, .. } => {
+                *scale = self.aten_tensor("ones_like", args![&*scale])?;
             }
-            Scheme::Computed { scale, zero_point } => {
-                match self.aten("ones_like", vec![Value::Tensor(scale.clone())])? {
-                    Value::Tensor(one) => {
-                        Scheme::Computed { scale: one, zero_point: zero_point.clone() }
-                    }
-                    other => return expected("a tensor", &other),
-                }
-            }
-            Scheme::Channels { .. } => {
-                let what = format!("{namespace}::{name} of a tensor quantised per channel");
-                return unsupported(what);
-            }
-        };
-        let steps = wrap(first.ints.clone(), first.kind, scheme.clone());
+        }
         let mut args = args.to_vec();
         if let Some(place) = args.first_mut() {
-            *place = self.dequantized(&steps)?;
+            *place = self.floats(&steps)?;
         }
         let made = self.operator(namespace, name, args, kwargs.clone())?;
-        match self.quantized(made, first.kind, &scheme)? {
+        match self.quantized(made, first.kind, &steps.scheme)? {
             Value::Quantized(made) => Ok(wrap(made.ints.clone(), first.kind, first.scheme.clone())),
             other => Ok(other),
         }
@@ -115,39 +102,25 @@ impl Evaluator<'_> {
         args: &[Value],
     ) -> Step<Option<Value>> {
         Ok(Some(match (name, &first.scheme) {
-            ("dequantize", _) => match args.first() {
-                Some(list @ Value::List(_)) => {
-                    let mut made = Vec::new();
-                    for item in self.sequence(list).unwrap_or_default() {
-                        made.push(self.dequantized(&item)?);
-                    }
-                    self.list(made, None)?
-                }
-                _ => self.dequantized(&Value::Quantized(first.clone()))?,
-            },
-            ("int_repr", _) => Value::Tensor(self.ints_of(first)?),
-            ("q_scale", Scheme::Known { scale, .. }) => Value::float(*scale),
-            ("q_zero_point", Scheme::Known { zero_point, .. }) => Value::int(*zero_point),
+            ("dequantize", _) => self.operand_of(args.first().unwrap_or(&first.into()), true)?,
+            ("int_repr", _) => self.ints_of(first)?.into(),
+            ("q_scale", Scheme::Known { scale, .. }) => (*scale).into(),
+            ("q_zero_point", Scheme::Known { zero_point, .. }) => (*zero_point).into(),
             ("q_scale", Scheme::Computed { scale, .. }) => {
-                self.scalar_of(&Value::Tensor(scale.clone()), &crate::schema::Type::Float)?
+                self.scalar_of(&scale.into(), &Type::Float)?
             }
             ("q_zero_point", Scheme::Computed { zero_point, .. }) => {
-                self.scalar_of(&Value::Tensor(zero_point.clone()), &crate::schema::Type::Int)?
+                self.scalar_of(&zero_point.into(), &Type::Int)?
             }
-            ("q_per_channel_scales", Scheme::Channels { scales, .. }) => {
-                Value::Tensor(scales.clone())
-            }
+            ("q_per_channel_scales", Scheme::Channels { scales, .. }) => scales.into(),
             ("q_per_channel_zero_points", Scheme::Channels { zero_points, .. }) => {
-                Value::Tensor(zero_points.clone())
+                zero_points.into()
             }
-            ("q_per_channel_axis", Scheme::Channels { axis, .. }) => Value::int(*axis),
-            ("qscheme", Scheme::Channels { .. }) => Value::int(1),
-            ("qscheme", _) => Value::int(0),
-            ("dtype", _) => Value::int(first.kind.number()),
-            ("is_quantized", _) => Value::bool(true),
-            ("to" | "cpu", _) if matches!(args.first(), Some(Value::Quantized(_))) => {
-                Value::Quantized(first.clone())
-            }
+            ("q_per_channel_axis", Scheme::Channels { axis, .. }) => (*axis).into(),
+            ("qscheme", scheme) => i64::from(matches!(scheme, Scheme::Channels { .. })).into(),
+            ("dtype", _) => first.kind.number().into(),
+            ("is_quantized", _) => true.into(),
+            ("to" | "cpu", _) if matches!(args.first(), Some(Value::Quantized(_))) => first.into(),
             _ => return Ok(None),
         }))
     }
@@ -155,14 +128,12 @@ impl Evaluator<'_> {
     /// An argument with integers or floats in place of quantised tensors.
     fn operand_of(&mut self, value: &Value, floats: bool) -> Step<Value> {
         match value {
-            Value::Quantized(quantized) if floats => {
-                self.dequantized(&Value::Quantized(quantized.clone()))
-            }
-            Value::Quantized(quantized) => Ok(Value::Tensor(self.ints_of(quantized)?)),
+            Value::Quantized(quantized) if floats => self.floats(quantized),
+            Value::Quantized(quantized) => Ok(self.ints_of(quantized)?.into()),
             Value::List(list) if self.first_quantized(value).is_some() => {
-                let mut items = Vec::new();
-                for item in self.items(*list).to_vec() {
-                    items.push(self.operand_of(&item, floats)?);
+                let mut items = self.items(*list).to_vec();
+                for item in &mut items {
+                    *item = self.operand_of(item, floats)?;
                 }
                 self.list(items, None)
             }
@@ -175,11 +146,9 @@ impl Evaluator<'_> {
         Ok(match value {
             Value::Tensor(ints) => wrap(ints, like.kind, like.scheme.clone()),
             Value::List(list) => {
-                let mut items = Vec::new();
-                for item in self.items(list).to_vec() {
-                    items.push(self.wrapped(item, like)?);
-                }
-                self.list(items, Some(crate::schema::Type::Tensor))?
+                let items = self.items(list).to_vec().into_iter();
+                let items = items.map(|item| self.wrapped(item, like)).collect::<Step<_>>()?;
+                self.list(items, Some(Type::Tensor))?
             }
             other => other,
         })
@@ -192,10 +161,9 @@ impl Evaluator<'_> {
                 self.quantized(value, kind, scheme)
             }
             Value::Tuple(tuple) => {
-                let mut items = Vec::new();
-                for item in &tuple.items {
-                    items.push(self.requantized(item.clone(), kind, scheme)?);
-                }
+                let items = tuple.items.iter();
+                let items = items.map(|item| self.requantized(item.clone(), kind, scheme));
+                let items = items.collect::<Step<_>>()?;
                 self.tuple(items, tuple.class.clone())
             }
             _ => Ok(value),
@@ -204,40 +172,24 @@ impl Evaluator<'_> {
 
     /// `quantize_per_tensor(x, scale, zero_point, dtype)`, also of lists, and
     /// `_make_per_tensor_quantized_tensor(ints, scale, zero_point)`.
-    pub(crate) fn new_per_tensor(
-        &mut self,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Value> {
-        let given = self.given(&format!("aten::{name}"), args, kwargs)?;
+    pub(crate) fn new_per_tensor(&mut self, name: &str, given: &Given) -> Step<Value> {
         if let Value::List(list) = given.get("tensors") {
             let (scales, zeros) = (given.get("scales"), given.get("zero_points"));
-            let mut made = Vec::new();
-            for (at, item) in self.items(list).to_vec().into_iter().enumerate() {
-                let at = Value::int(i64::try_from(at).unwrap_or(0));
-                let scale = self.aten("select", vec![scales.clone(), Value::int(0), at.clone()])?;
-                let zero = self.aten("select", vec![zeros.clone(), Value::int(0), at])?;
+            let mut items = self.items(list).to_vec();
+            for (at, item) in items.iter_mut().enumerate() {
+                let scale = self.aten("select", args![&scales, 0, at])?;
+                let zero = self.aten("select", args![&zeros, 0, at])?;
                 let scheme = self.scheme(&scale, &zero)?;
-                made.push(self.quantized(item, kind_of(&given)?, &scheme)?);
+                *item = self.quantized(item.clone(), given.kind()?, &scheme)?;
             }
-            return self.list(made, Some(crate::schema::Type::Tensor));
+            return self.list(items, Some(Type::Tensor));
         }
         let scheme = self.scheme(&given.get("scale"), &given.get("zero_point"))?;
-        match name {
-            "quantize_per_tensor" => self.quantized(given.get("self"), kind_of(&given)?, &scheme),
-            _ => self.of_ints(&given.get("self"), scheme),
-        }
+        self.new_quantized(name, given, scheme)
     }
 
     /// `quantize_per_channel(x, scales, zero_points, axis, dtype)`, and its kin of integers.
-    pub(crate) fn new_per_channel(
-        &mut self,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Value> {
-        let given = self.given(&format!("aten::{name}"), args, kwargs)?;
+    pub(crate) fn new_per_channel(&mut self, name: &str, given: &Given) -> Step<Value> {
         let scales = given.first(&["scales", "scale"]);
         let zeros = given.first(&["zero_points", "zero_point"]);
         let (Value::Tensor(scales), Value::Tensor(zero_points), Some(axis)) =
@@ -245,40 +197,29 @@ impl Evaluator<'_> {
         else {
             return unsupported("this quantisation per channel");
         };
-        let scheme = Scheme::Channels { scales, zero_points, axis };
-        match name {
-            "quantize_per_channel" => self.quantized(given.get("self"), kind_of(&given)?, &scheme),
-            _ => self.of_ints(&given.get("self"), scheme),
-        }
+        self.new_quantized(name, given, Scheme::Channels { scales, zero_points, axis })
     }
 
-    fn of_ints(&self, ints: &Value, scheme: Scheme) -> Step<Value> {
-        let Value::Tensor(name) = ints else {
-            return expected("a tensor", ints);
-        };
-        match Kind::of_ints(self.meta(name)?.dtype) {
-            Some(kind) => Ok(wrap(name.clone(), kind, scheme)),
+    /// A quantised tensor of floats, or of its integers.
+    fn new_quantized(&mut self, name: &str, given: &Given, scheme: Scheme) -> Step<Value> {
+        let x = given.get("self");
+        if name.starts_with("quantize_") {
+            return self.quantized(x, given.kind()?, &scheme);
+        }
+        match Kind::of_ints(self.meta(x.tensor()?)?.dtype) {
+            Some(kind) => Ok(wrap(x.tensor()?.clone(), kind, scheme)),
             None => unsupported("a quantised tensor of these integers"),
         }
     }
 }
 
-/// The quantised element type that a call asks for.
-pub(crate) fn kind_of(given: &Given) -> Step<Kind> {
-    match given.get("dtype").as_int().and_then(Kind::of_number) {
-        Some(kind) => Ok(kind),
-        None => unsupported("this quantised element type"),
-    }
-}
-
 /// The scheme of functions whose range is known: `sigmoid` and `tanh`.
 fn own_scheme(kind: Kind, range: f64, centred: bool) -> Scheme {
-    let (low, high, _) = kind.range();
+    let (low, high) = kind.range();
     let steps = (high - low + 1) as f64;
-    let middle = if kind == Kind::Quint8 { 128 } else { 0 };
     let zero_point = match (centred, kind) {
-        (true, _) => middle,
-        (false, Kind::Qint32) => 0,
+        (true, Kind::Quint8) => 128,
+        (true, _) | (false, Kind::Qint32) => 0,
         (false, _) => low,
     };
     Scheme::Known { scale: range / steps, zero_point }

@@ -3,74 +3,60 @@
 
 use crate::{
     control::higher_order::Body,
-    eval::{Evaluator, Step, call::Kwargs, expected, unsupported},
+    eval::{Evaluator, Step, expected, unsupported},
     quantized::Given,
     schema::Type,
     value::{
-        Value,
+        Value, args,
         quantized::{Packed, Weight},
     },
 };
-use pt2onnx_fx::{Argument, Name};
+use pt2onnx_fx::{Argument, Name, strides};
+use pt2onnx_symbolic::Expr;
+use std::sync::Arc;
 
 impl Evaluator<'_> {
     /// `quantized_lstm` and `quantized_gru`.
-    pub(crate) fn quantized_layers(
-        &mut self,
-        name: &str,
-        args: &[Value],
-        kwargs: &Kwargs,
-    ) -> Step<Value> {
-        let given = self.given(&format!("aten::{name}"), args, kwargs)?;
+    pub(crate) fn quantized_layers(&mut self, name: &str, given: &Given) -> Step<Value> {
         if &*given.schema.overload != "input" {
             return unsupported(format!("aten::{name} of packed sequences"));
         }
-        let lstm = name == "quantized_lstm";
-        let mut cells = Vec::new();
-        for cell in self.sequence(&given.get("params")).unwrap_or_default() {
-            match cell {
-                Value::Packed(cell) => cells.push((*cell).clone()),
-                other => return expected("parameters of a layer", &other),
-            }
-        }
+        let kind = name.trim_start_matches("quantized_");
+        let cells = self.sequence(&given.get("params")).unwrap_or_default();
+        let cells = cells.iter().map(|cell| match cell {
+            Value::Packed(cell) => Ok(cell.clone()),
+            other => expected("parameters of a layer", other),
+        });
+        let cells = cells.collect::<Step<Vec<_>>>()?;
         if let Some(weights) = self.half_weights(&cells)? {
-            return self.half_layers(lstm, &given, weights);
+            let weights = self.list(weights, Some(Type::Tensor))?;
+            let [x, hx, count] = ["input", "hx", "num_layers"].map(|name| given.get(name));
+            let [both, first] = ["bidirectional", "batch_first"].map(|name| given.is_true(name));
+            return self.aten(kind, args![x, hx, weights, true, count, 0.0, false, both, first]);
         }
-        let initial = match given.get("hx") {
-            list @ Value::List(_) => self.sequence(&list).unwrap_or_default(),
-            one => vec![one],
-        };
+        let initial = self.states(given);
         let directions = if given.is_true("bidirectional") { 2 } else { 1 };
         let batch_first = given.is_true("batch_first");
         let turn = |ev: &mut Self, x: Value| {
-            if batch_first {
-                ev.aten("transpose", vec![x, Value::int(0), Value::int(1)])
-            } else {
-                Ok(x)
-            }
+            if batch_first { ev.aten("transpose", args![x, 0, 1]) } else { Ok(x) }
         };
         let mut x = turn(self, given.get("input"))?;
         let mut last: Vec<Vec<Value>> = vec![Vec::new(); initial.len()];
         for (layer, cells) in cells.chunks(directions).enumerate() {
             let mut outputs = Vec::new();
             for (direction, cell) in cells.iter().enumerate() {
-                let at = i64::try_from(layer * directions + direction).unwrap_or(0);
-                let mut state = Vec::new();
-                for hx in &initial {
-                    state.push(
-                        self.aten("select", vec![hx.clone(), Value::int(0), Value::int(at)])?,
-                    );
-                }
-                let (output, state) = self.layer(lstm, cell, x.clone(), state, direction == 1)?;
+                let at = layer * directions + direction;
+                let state = initial.iter().map(|hx| self.aten("select", args![hx, 0, at]));
+                let state = state.collect::<Step<Vec<_>>>()?;
+                let (output, state) = self.layer(kind, cell, x.clone(), state, direction == 1)?;
                 outputs.push(output);
                 last.iter_mut().zip(state).for_each(|(all, value)| all.push(value));
             }
-            x = match outputs.len() {
-                1 => outputs.pop().unwrap_or(Value::None),
-                _ => {
-                    let outputs = self.list(outputs, Some(Type::Tensor))?;
-                    self.aten("cat", vec![outputs, Value::int(-1)])?
-                }
+            x = if outputs.len() == 1 {
+                outputs.remove(0)
+            } else {
+                let outputs = self.list(outputs, Some(Type::Tensor))?;
+                self.aten("cat", args![outputs, -1])?
             };
         }
         let mut results = vec![turn(self, x)?];
@@ -81,10 +67,20 @@ impl Evaluator<'_> {
         self.tuple(results, None)
     }
 
+    /// The states that a call gives: a list, or one.
+    fn states(&self, given: &Given) -> Vec<Value> {
+        let states = given.get("hx");
+        if let Value::List(_) = states {
+            self.sequence(&states).unwrap_or_default()
+        } else {
+            vec![states]
+        }
+    }
+
     /// One direction of a layer: what it gives in each step, and its last state.
     fn layer(
         &mut self,
-        lstm: bool,
+        kind: &str,
         cell: &Packed,
         x: Value,
         state: Vec<Value>,
@@ -93,18 +89,17 @@ impl Evaluator<'_> {
         let Packed::Cell { input, hidden, reduce_range } = cell else {
             return unsupported("parameters of another operator");
         };
-        let mut gates = self.dynamic_linear(x, input, *reduce_range)?;
-        let axes = Value::tuple(vec![Value::int(0)]);
-        if reverse {
-            gates = self.aten("flip", vec![gates, axes.clone()])?;
-        }
+        let turn = |ev: &mut Self, x: Value| {
+            if reverse { ev.aten("flip", vec![x, Value::tuple(args![0])]) } else { Ok(x) }
+        };
+        let gates = self.dynamic_linear(x, input, *reduce_range)?;
+        let gates = turn(self, gates)?;
         let (output, state) = self.scan(state, gates, |ev, state, gates| {
             let first = state.first().cloned().unwrap_or(Value::None);
             let own = ev.dynamic_linear(first, hidden, *reduce_range)?;
-            ev.next_state(if lstm { "lstm" } else { "gru" }, state, gates, own)
+            ev.next_state(kind, state, gates, own)
         })?;
-        let output = if reverse { self.aten("flip", vec![output, axes])? } else { output };
-        Ok((output, state))
+        Ok((turn(self, output)?, state))
     }
 
     /// The state after a step, from what the cell computes of the input and of the state.
@@ -115,54 +110,45 @@ impl Evaluator<'_> {
         input: Value,
         own: Value,
     ) -> Step<Vec<Value>> {
-        let mut both =
-            |name: &str, a: &Value, b: &Value| self.aten(name, vec![a.clone(), b.clone()]);
-        let first = state.first().cloned().unwrap_or(Value::None);
         match kind {
             "rnn_relu" | "rnn_tanh" => {
-                let sum = both("add", &input, &own)?;
+                let sum = self.aten("add", vec![input, own])?;
                 Ok(vec![self.aten(kind.trim_start_matches("rnn_"), vec![sum])?])
             }
             "gru" => {
-                let (x, h) = (self.gates(input, 3)?, self.gates(own, 3)?);
-                let ([x0, x1, x2], [h0, h1, h2]) = (x.as_slice(), h.as_slice()) else {
-                    return unsupported("a GRU without three gates");
-                };
-                let mut both =
-                    |name: &str, a: &Value, b: &Value| self.aten(name, vec![a.clone(), b.clone()]);
-                let (reset, update) = (both("add", h0, x0)?, both("add", h1, x1)?);
+                let ([x0, x1, x2], [h0, h1, h2]) = (self.gates(input)?, self.gates(own)?);
+                let reset = self.aten("add", vec![h0, x0])?;
+                let update = self.aten("add", vec![h1, x1])?;
                 let reset = self.aten("sigmoid", vec![reset])?;
                 let update = self.aten("sigmoid", vec![update])?;
-                let new = self.aten("mul", vec![h2.clone(), reset])?;
-                let new = self.aten("add", vec![x2.clone(), new])?;
+                let new = self.aten("mul", vec![h2, reset])?;
+                let new = self.aten("add", vec![x2, new])?;
                 let new = self.aten("tanh", vec![new])?;
-                let moved = self.aten("sub", vec![first, new.clone()])?;
+                let first = state.first().unwrap_or(&Value::None);
+                let moved = self.aten("sub", args![first, &new])?;
                 let moved = self.aten("mul", vec![moved, update])?;
                 Ok(vec![self.aten("add", vec![moved, new])?])
             }
             _ => {
-                let sum = both("add", &own, &input)?;
-                let gates = self.gates(sum, 4)?;
-                let [i, f, g, o] = gates.as_slice() else {
-                    return unsupported("an LSTM without four gates");
-                };
-                let i = self.aten("sigmoid", vec![i.clone()])?;
-                let f = self.aten("sigmoid", vec![f.clone()])?;
-                let g = self.aten("tanh", vec![g.clone()])?;
-                let o = self.aten("sigmoid", vec![o.clone()])?;
-                let cell = state.get(1).cloned().unwrap_or(Value::None);
-                let kept = self.aten("mul", vec![f, cell])?;
+                let sum = self.aten("add", vec![own, input])?;
+                let [i, f, g, o] = self.gates(sum)?;
+                let i = self.aten("sigmoid", vec![i])?;
+                let f = self.aten("sigmoid", vec![f])?;
+                let g = self.aten("tanh", vec![g])?;
+                let o = self.aten("sigmoid", vec![o])?;
+                let kept = self.aten("mul", args![f, state.get(1).unwrap_or(&Value::None)])?;
                 let new = self.aten("mul", vec![i, g])?;
                 let cell = self.aten("add", vec![kept, new])?;
-                let shown = self.aten("tanh", vec![cell.clone()])?;
+                let shown = self.aten("tanh", args![&cell])?;
                 Ok(vec![self.aten("mul", vec![o, shown])?, cell])
             }
         }
     }
 
-    fn gates(&mut self, all: Value, count: i64) -> Step<Vec<Value>> {
-        let gates = self.aten("chunk", vec![all, Value::int(count), Value::int(-1)])?;
-        Ok(self.sequence(&gates).unwrap_or_default())
+    fn gates<const N: usize>(&mut self, all: Value) -> Step<[Value; N]> {
+        let gates = self.aten("chunk", args![all, N, -1])?;
+        let gates = self.sequence(&gates).unwrap_or_default();
+        gates.try_into().or_else(|_| unsupported(format!("a recurrent layer without {N} gates")))
     }
 
     /// `quantized_lstm_cell_dynamic` and its kin: one step.
@@ -171,19 +157,13 @@ impl Evaluator<'_> {
         else {
             return unsupported(format!("quantized::{name} with these weights"));
         };
-        let state = match given.get("hx") {
-            list @ Value::List(_) => self.sequence(&list).unwrap_or_default(),
-            one => vec![one],
-        };
+        let state = self.states(given);
         let x = self.dynamic_linear(given.get("input"), &input, true)?;
         let first = state.first().cloned().unwrap_or(Value::None);
         let own = self.dynamic_linear(first, &hidden, true)?;
         let kind = name.trim_start_matches("quantized_").trim_end_matches("_cell_dynamic");
         let mut next = self.next_state(kind, &state, x, own)?;
-        match next.len() {
-            1 => Ok(next.pop().unwrap_or(Value::None)),
-            _ => self.tuple(next, None),
-        }
+        if next.len() == 1 { Ok(next.remove(0)) } else { self.tuple(next, None) }
     }
 
     /// A loop over dimension 0 of `xs`. Returns the first state of all steps, and the last state.
@@ -193,42 +173,28 @@ impl Evaluator<'_> {
         xs: Value,
         step: impl FnOnce(&mut Self, &[Value], Value) -> Step<Vec<Value>>,
     ) -> Step<(Value, Vec<Value>)> {
-        let name_of = |value: &Value| match value {
-            Value::Tensor(name) => Ok(name.clone()),
-            other => expected("a tensor", other),
+        let names = |values: &[Value]| {
+            values.iter().map(|value| value.tensor().cloned()).collect::<Step<Vec<Name>>>()
         };
-        let initial: Vec<Name> = state.iter().map(name_of).collect::<Step<_>>()?;
-        let xs = name_of(&xs)?;
+        let (initial, xs) = (names(&state)?, xs.tensor()?.clone());
         let mut sizes = self.meta(&xs)?.sizes.clone();
-        let steps = if sizes.is_empty() {
+        if sizes.is_empty() {
             return unsupported("a loop over a number");
-        } else {
-            sizes.remove(0)
-        };
-        let mut inputs = Vec::new();
-        for name in &initial {
-            let sizes = self.meta(name)?.sizes.clone();
-            inputs.push(self.like(name, "state", sizes)?);
         }
-        inputs.push(self.like(&xs, "step", sizes)?);
+        let steps = sizes.remove(0);
+        let mut inputs = self.all_like(&initial, "state")?;
+        let slice = self.like(&xs, "step", sizes)?;
         let outer = std::mem::take(&mut self.state.nodes);
-        let values: Vec<Value> = inputs.iter().cloned().map(Value::Tensor).collect();
-        let (slice, before) = match values.split_last() {
-            Some((slice, before)) => (slice.clone(), before.to_vec()),
-            None => return unsupported("a loop without state"),
-        };
-        let after = step(self, &before, slice)?;
-        let mut outputs: Vec<Name> = after.iter().map(name_of).collect::<Step<_>>()?;
+        let before: Vec<Value> = inputs.iter().map(Value::from).collect();
+        let after = step(self, &before, (&slice).into())?;
+        inputs.push(slice);
+        let mut outputs = names(&after)?;
         let Some(shown) = outputs.first().cloned() else {
             return unsupported("a loop without state");
         };
         outputs.push(shown.clone());
         let nodes = std::mem::replace(&mut self.state.nodes, outer);
-        let mut results = Vec::new();
-        for name in &initial {
-            let sizes = self.meta(name)?.sizes.clone();
-            results.push(self.like(name, "scan", sizes)?);
-        }
+        let mut results = self.all_like(&initial, "scan")?;
         let mut sizes = self.meta(&shown)?.sizes.clone();
         sizes.insert(0, steps);
         let stacked = self.like(&shown, "scan", sizes)?;
@@ -238,13 +204,13 @@ impl Evaluator<'_> {
         let node = self.higher_order("scan", &[], [body], &then, results.clone())?;
         self.push(node)?;
         results.pop();
-        Ok((Value::Tensor(stacked), results.into_iter().map(Value::Tensor).collect()))
+        Ok((stacked.into(), results.into_iter().map(Value::Tensor).collect()))
     }
 
     /// A new value of the element type of another one.
-    fn like(&mut self, other: &Name, wish: &str, sizes: Vec<pt2onnx_symbolic::Expr>) -> Step<Name> {
+    fn like(&mut self, other: &Name, wish: &str, sizes: Vec<Expr>) -> Step<Name> {
         let mut meta = self.meta(other)?.clone();
-        meta.strides = pt2onnx_fx::strides::contiguous(&sizes);
+        meta.strides = strides::contiguous(&sizes);
         meta.sizes = sizes;
         let name = self.fresh(wish);
         self.state.facts.values.insert(name.clone(), meta.into());
@@ -252,38 +218,30 @@ impl Evaluator<'_> {
         Ok(name)
     }
 
+    fn all_like(&mut self, others: &[Name], wish: &str) -> Step<Vec<Name>> {
+        let like = |other: &Name| {
+            let sizes = self.meta(other)?.sizes.clone();
+            self.like(other, wish, sizes)
+        };
+        others.iter().map(like).collect()
+    }
+
     /// The weights of layers that are all of half precision, in the order of `lstm`.
-    fn half_weights(&mut self, cells: &[Packed]) -> Step<Option<Vec<Value>>> {
+    fn half_weights(&mut self, cells: &[Arc<Packed>]) -> Step<Option<Vec<Value>>> {
         let mut weights = Vec::new();
         for cell in cells {
-            let Packed::Cell { input, hidden, .. } = cell else { return Ok(None) };
+            let Packed::Cell { input, hidden, .. } = &**cell else { return Ok(None) };
             let mut biases = Vec::new();
             for part in [input, hidden] {
-                let Packed::Linear { weight: weight @ Weight::Half(_), bias: Some(bias) } = &**part
+                let Packed::Linear { weight: Weight::Half(weight), bias: Some(bias) } = &**part
                 else {
                     return Ok(None);
                 };
-                weights.push(self.weight_floats(weight)?);
-                biases.push(Value::Tensor(bias.clone()));
+                weights.push(self.halved(weight)?);
+                biases.push(bias.into());
             }
             weights.extend(biases);
         }
         Ok((!weights.is_empty()).then_some(weights))
-    }
-
-    fn half_layers(&mut self, lstm: bool, given: &Given, weights: Vec<Value>) -> Step<Value> {
-        let weights = self.list(weights, Some(Type::Tensor))?;
-        let args = vec![
-            given.get("input"),
-            given.get("hx"),
-            weights,
-            Value::bool(true),
-            given.get("num_layers"),
-            Value::float(0.0),
-            Value::bool(false),
-            Value::bool(given.is_true("bidirectional")),
-            Value::bool(given.is_true("batch_first")),
-        ];
-        self.aten(if lstm { "lstm" } else { "gru" }, args)
     }
 }

@@ -1,6 +1,6 @@
-//! How operators of ATen treat quantised tensors.
+//! How operators treat quantised tensors.
 
-/// The way in which an operator treats quantised operands.
+/// The way in which an operator of ATen treats quantised operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum QuantRule {
     /// It answers from the integers.
@@ -18,149 +18,68 @@ pub(crate) enum QuantRule {
 impl QuantRule {
     /// The rule for an operator, without the `_` of one that writes.
     pub(crate) fn of(namespace: &str, name: &str) -> Option<Self> {
-        let row = RULES.binary_search_by_key(&name, |(name, _)| name);
-        match row.ok().and_then(|at| RULES.get(at)) {
-            _ if namespace == "prim" => Some(Self::Query),
-            Some((_, rule)) => Some(*rule),
-            None if name.strip_prefix('_').unwrap_or(name).starts_with("upsample_") => {
-                Some(Self::Passthrough)
-            }
-            None => None,
+        if namespace == "prim" {
+            return Some(Self::Query);
         }
+        let row = RULES.iter().find(|(_, names)| names.split_whitespace().any(|of| of == name));
+        let upsamples = name.trim_start_matches('_').starts_with("upsample_");
+        row.map(|(rule, _)| *rule).or(upsamples.then_some(Self::Passthrough))
     }
 }
 
-/// Operators and their rules, sorted by name.
-const RULES: &[(&str, QuantRule)] = &[
-    ("Bool", QuantRule::Dequantize),
-    ("Float", QuantRule::Dequantize),
-    ("Int", QuantRule::Dequantize),
-    ("__interpolate", QuantRule::Passthrough),
-    ("adaptive_avg_pool1d", QuantRule::Passthrough),
-    ("adaptive_avg_pool2d", QuantRule::Passthrough),
-    ("adaptive_avg_pool3d", QuantRule::Passthrough),
-    ("adaptive_max_pool1d", QuantRule::Passthrough),
-    ("adaptive_max_pool2d", QuantRule::Passthrough),
-    ("alias", QuantRule::Permute),
-    ("alpha_dropout", QuantRule::Permute),
-    ("amax", QuantRule::Passthrough),
-    ("amin", QuantRule::Passthrough),
-    ("argmax", QuantRule::Dequantize),
-    ("argmin", QuantRule::Dequantize),
-    ("as_strided", QuantRule::Permute),
-    ("avg_pool1d", QuantRule::Passthrough),
-    ("avg_pool2d", QuantRule::Passthrough),
-    ("avg_pool3d", QuantRule::Passthrough),
-    ("cat", QuantRule::Passthrough),
-    ("channel_shuffle", QuantRule::Permute),
-    ("chunk", QuantRule::Permute),
-    ("clamp", QuantRule::Passthrough),
-    ("clamp_max", QuantRule::Passthrough),
-    ("clamp_min", QuantRule::Passthrough),
-    ("clip", QuantRule::Passthrough),
-    ("clone", QuantRule::Permute),
-    ("concat", QuantRule::Passthrough),
-    ("concatenate", QuantRule::Passthrough),
-    ("constant_pad_nd", QuantRule::Passthrough),
-    ("contiguous", QuantRule::Permute),
-    ("detach", QuantRule::Permute),
-    ("dim", QuantRule::Query),
-    ("dropout", QuantRule::Permute),
-    ("element_size", QuantRule::Query),
-    ("eq", QuantRule::Dequantize),
-    ("equal", QuantRule::Dequantize),
-    ("expand", QuantRule::Permute),
-    ("expand_as", QuantRule::Permute),
-    ("feature_dropout", QuantRule::Permute),
-    ("flatten", QuantRule::Permute),
-    ("flip", QuantRule::Permute),
-    ("gather", QuantRule::Permute),
-    ("ge", QuantRule::Dequantize),
-    ("get_device", QuantRule::Query),
-    ("gt", QuantRule::Dequantize),
-    ("hardsigmoid", QuantRule::Fixed { range: 1.0, centred: false }),
-    ("hardtanh", QuantRule::Passthrough),
-    ("index", QuantRule::Permute),
-    ("index_select", QuantRule::Permute),
-    ("is_complex", QuantRule::Query),
-    ("is_contiguous", QuantRule::Query),
-    ("is_floating_point", QuantRule::Query),
-    ("item", QuantRule::Dequantize),
-    ("le", QuantRule::Dequantize),
-    ("leaky_relu", QuantRule::Passthrough),
-    ("len", QuantRule::Query),
-    ("lt", QuantRule::Dequantize),
-    ("masked_fill", QuantRule::Passthrough),
-    ("max", QuantRule::Passthrough),
-    ("max_pool1d", QuantRule::Passthrough),
-    ("max_pool2d", QuantRule::Passthrough),
-    ("max_pool3d", QuantRule::Passthrough),
-    ("maximum", QuantRule::Passthrough),
-    ("mean", QuantRule::Passthrough),
-    ("min", QuantRule::Passthrough),
-    ("minimum", QuantRule::Passthrough),
-    ("moveaxis", QuantRule::Permute),
-    ("movedim", QuantRule::Permute),
-    ("narrow", QuantRule::Permute),
-    ("ne", QuantRule::Dequantize),
-    ("numel", QuantRule::Query),
-    ("numpy_T", QuantRule::Permute),
-    ("pad", QuantRule::Passthrough),
-    ("permute", QuantRule::Permute),
-    ("pixel_shuffle", QuantRule::Permute),
-    ("pixel_unshuffle", QuantRule::Permute),
-    ("quantized_max_pool1d", QuantRule::Passthrough),
-    ("quantized_max_pool2d", QuantRule::Passthrough),
-    ("quantized_max_pool3d", QuantRule::Passthrough),
-    ("reflection_pad1d", QuantRule::Passthrough),
-    ("reflection_pad2d", QuantRule::Passthrough),
-    ("relu", QuantRule::Passthrough),
-    ("relu6", QuantRule::Passthrough),
-    ("repeat", QuantRule::Permute),
-    ("repeat_interleave", QuantRule::Permute),
-    ("replication_pad1d", QuantRule::Passthrough),
-    ("replication_pad2d", QuantRule::Passthrough),
-    ("replication_pad3d", QuantRule::Passthrough),
-    ("requires_grad_", QuantRule::Query),
-    ("reshape", QuantRule::Permute),
-    ("reshape_as", QuantRule::Permute),
-    ("roll", QuantRule::Permute),
-    ("rot90", QuantRule::Permute),
-    ("select", QuantRule::Permute),
-    ("shape", QuantRule::Query),
-    ("sigmoid", QuantRule::Fixed { range: 1.0, centred: false }),
-    ("size", QuantRule::Query),
-    ("slice", QuantRule::Permute),
-    ("sort", QuantRule::Passthrough),
-    ("split", QuantRule::Permute),
-    ("split_with_sizes", QuantRule::Permute),
-    ("squeeze", QuantRule::Permute),
-    ("stack", QuantRule::Passthrough),
-    ("stride", QuantRule::Query),
-    ("swapaxes", QuantRule::Permute),
-    ("swapdims", QuantRule::Permute),
-    ("sym_size", QuantRule::Query),
-    ("t", QuantRule::Permute),
-    ("tanh", QuantRule::Fixed { range: 2.0, centred: true }),
-    ("threshold", QuantRule::Passthrough),
-    ("tile", QuantRule::Permute),
-    ("tolist", QuantRule::Dequantize),
-    ("topk", QuantRule::Passthrough),
-    ("transpose", QuantRule::Permute),
-    ("unbind", QuantRule::Permute),
-    ("unflatten", QuantRule::Permute),
-    ("unfold", QuantRule::Permute),
-    ("unsqueeze", QuantRule::Permute),
-    ("view", QuantRule::Permute),
-    ("view_as", QuantRule::Permute),
+/// The operators of each rule.
+const RULES: &[(QuantRule, &str)] = &[
+    (
+        QuantRule::Query,
+        "dim element_size get_device is_complex is_contiguous is_floating_point len numel \
+        requires_grad_ shape size stride sym_size",
+    ),
+    (
+        QuantRule::Permute,
+        "alias alpha_dropout as_strided channel_shuffle chunk clone contiguous detach dropout \
+        expand expand_as feature_dropout flatten flip gather index index_select moveaxis movedim \
+        narrow numpy_T permute pixel_shuffle pixel_unshuffle repeat repeat_interleave reshape \
+        reshape_as roll rot90 select slice split split_with_sizes squeeze swapaxes swapdims t tile \
+        transpose unbind unflatten unfold unsqueeze view view_as",
+    ),
+    (
+        QuantRule::Passthrough,
+        "__interpolate adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d \
+        adaptive_max_pool1d adaptive_max_pool2d amax amin avg_pool1d avg_pool2d avg_pool3d cat \
+        clamp clamp_max clamp_min clip concat concatenate constant_pad_nd hardtanh leaky_relu \
+        masked_fill max max_pool1d max_pool2d max_pool3d maximum mean min minimum pad \
+        quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d reflection_pad1d \
+        reflection_pad2d relu relu6 replication_pad1d replication_pad2d replication_pad3d sort \
+        stack threshold topk",
+    ),
+    (QuantRule::Fixed { range: 1.0, centred: false }, "hardsigmoid sigmoid"),
+    (QuantRule::Fixed { range: 2.0, centred: true }, "tanh"),
+    (QuantRule::Dequantize, "Bool Float Int argmax argmin eq equal ge gt item le lt ne tolist"),
 ];
 
-#[cfg(test)]
-mod tests {
-    use super::RULES;
+/// Operators of `quantized` that ATen has for floats, and the parameters that ATen's take.
+const COMPUTES: &[(&str, &str)] = &[
+    ("add", "qa qb"),
+    ("celu", "self alpha"),
+    ("clamp", "qx min max"),
+    ("elu", "self alpha scale input_scale"),
+    ("group_norm", "input num_groups weight bias eps"),
+    ("hardswish", "input"),
+    ("layer_norm", "input normalized_shape weight bias eps"),
+    ("leaky_relu", "qx negative_slope"),
+    ("matmul", "qa qb"),
+    ("max_pool1d", "qx kernel_size stride padding dilation ceil_mode"),
+    ("max_pool2d", "qx kernel_size stride padding dilation ceil_mode"),
+    ("mul", "qa qb"),
+    ("prelu", "qx weight"),
+    ("relu6", "qx"),
+    ("sigmoid", "qx"),
+    ("softmax", "qx dim"),
+    ("threshold", "qx threshold value"),
+];
 
-    #[test]
-    fn the_table_is_sorted() {
-        assert!(RULES.is_sorted_by(|(a, _), (b, _)| a < b));
-    }
+/// The parameters of an operator of `quantized` that ATen has for floats.
+pub(crate) fn float_params(name: &str) -> Option<impl Iterator<Item = &'static str>> {
+    let row = COMPUTES.iter().find(|(known, _)| *known == name);
+    row.map(|(_, params)| params.split(' '))
 }

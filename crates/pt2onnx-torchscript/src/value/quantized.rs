@@ -2,8 +2,8 @@
 //! stand for numbers.
 
 use pt2onnx_fx::Name;
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
+use std::sync::Arc;
 
 /// A quantised tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,42 +36,41 @@ pub(crate) enum Scheme {
 }
 
 impl Kind {
-    /// All kinds, by PyTorch's number of the element type.
-    const NUMBERS: [(i64, Self); 4] =
-        [(12, Self::Qint8), (13, Self::Quint8), (14, Self::Qint32), (16, Self::Quint4x2)];
+    const ALL: [Self; 4] = [Self::Qint8, Self::Quint8, Self::Qint32, Self::Quint4x2];
+
+    /// PyTorch's name and number of the element type.
+    fn names(self) -> (&'static str, i64) {
+        match self {
+            Self::Qint8 => ("qint8", 12),
+            Self::Quint8 => ("quint8", 13),
+            Self::Qint32 => ("qint32", 14),
+            Self::Quint4x2 => ("quint4x2", 16),
+        }
+    }
 
     pub(crate) fn of_number(number: i64) -> Option<Self> {
-        Self::NUMBERS.iter().find(|(n, _)| *n == number).map(|(_, kind)| *kind)
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
     pub(crate) fn number(self) -> i64 {
-        Self::NUMBERS.iter().find(|(_, kind)| *kind == self).map_or(0, |(number, _)| *number)
+        self.names().1
     }
 
     /// The kind of the elements of a storage: `torch.QInt8Storage`.
     pub(crate) fn of_storage(class: &str) -> Option<Self> {
-        Some(match class {
-            "torch.QInt8Storage" => Self::Qint8,
-            "torch.QUInt8Storage" => Self::Quint8,
-            "torch.QInt32Storage" => Self::Qint32,
-            "torch.QUInt4x2Storage" => Self::Quint4x2,
-            _ => return None,
-        })
+        let name = class.strip_prefix("torch.")?.strip_suffix("Storage")?;
+        Self::ALL.into_iter().find(|kind| kind.names().0.eq_ignore_ascii_case(name))
     }
 
     /// The kind of the elements of a tensor, by PyTorch's name of the element type: `quint8`.
     pub(crate) fn named(dtype: &str) -> Option<Self> {
-        Some(match dtype {
-            "qint8" => Self::Qint8,
-            "quint8" => Self::Quint8,
-            "qint32" => Self::Qint32,
-            _ => return None,
-        })
+        let mut kinds = Self::ALL.into_iter().filter(|kind| *kind != Self::Quint4x2);
+        kinds.find(|kind| kind.names().0 == dtype)
     }
 
     /// The kind whose integers have this element type, one in each element.
     pub(crate) fn of_ints(dtype: DType) -> Option<Self> {
-        [Self::Qint8, Self::Quint8, Self::Qint32].into_iter().find(|kind| kind.ints() == dtype)
+        Self::ALL.into_iter().find(|kind| kind.ints() == dtype)
     }
 
     /// The element type of the integers.
@@ -83,13 +82,13 @@ impl Kind {
         }
     }
 
-    /// The range of the elements, and PyTorch's number of the type of their integers.
-    pub(crate) fn range(self) -> (i64, i64, i64) {
+    /// The least and the greatest element.
+    pub(crate) fn range(self) -> (i64, i64) {
         match self {
-            Self::Qint8 => (-128, 127, 1),
-            Self::Quint8 => (0, 255, 0),
-            Self::Qint32 => (i64::from(i32::MIN), i64::from(i32::MAX), 3),
-            Self::Quint4x2 => (0, 15, 0),
+            Self::Qint8 => (-128, 127),
+            Self::Quint8 => (0, 255),
+            Self::Qint32 => (i32::MIN.into(), i32::MAX.into()),
+            Self::Quint4x2 => (0, 15),
         }
     }
 }
@@ -104,17 +103,17 @@ pub(crate) enum Packed {
     Conv(Conv),
     /// A step of a recurrent layer: what it computes of the input, and of its state.
     Cell {
-        input: Box<Packed>,
-        hidden: Box<Packed>,
+        input: Arc<Packed>,
+        hidden: Arc<Packed>,
         reduce_range: bool,
     },
-    Embedding(Quantized),
+    Embedding(Arc<Quantized>),
 }
 
 /// A weight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Weight {
-    Quantized(Quantized),
+    Quantized(Arc<Quantized>),
     /// Floats that are rounded to half precision.
     Half(Name),
 }
@@ -122,17 +121,15 @@ pub(crate) enum Weight {
 /// The weights and settings of a convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conv {
-    pub(crate) weight: Quantized,
+    pub(crate) weight: Arc<Quantized>,
     pub(crate) bias: Option<Name>,
-    pub(crate) stride: Vec<i64>,
-    pub(crate) padding: Vec<i64>,
-    pub(crate) output_padding: Vec<i64>,
-    pub(crate) dilation: Vec<i64>,
+    /// One number for each dimension, by the names of `SETTINGS`.
+    pub(crate) settings: [Vec<i64>; 4],
     pub(crate) groups: i64,
     pub(crate) transpose: bool,
 }
 
-/// A known integer as an expression.
-pub(crate) fn ints(values: &[i64]) -> Vec<Expr> {
-    values.iter().map(|&i| Expr::int(i)).collect()
+impl Conv {
+    /// The names of the settings.
+    pub(crate) const SETTINGS: [&str; 4] = ["stride", "padding", "dilation", "output_padding"];
 }
