@@ -9,7 +9,7 @@ use pt2onnx_fx::{
     Place,
     archive::{
         Records,
-        pickle::{self, Pickle, Rules},
+        pickle::{self, Id, Pickle, Rules},
     },
 };
 use rustc_hash::FxHashMap;
@@ -138,18 +138,15 @@ impl Archive {
     /// They are not those of a TorchScript archive, or the code cannot be parsed.
     pub fn new(records: Records) -> Result<Self> {
         let refuse = |found| Error::Layout { place: records.place().clone(), found };
-        if records.has("model.json") && !records.has("data.pkl") {
-            return Err(refuse(NotTorchScript::Legacy));
-        }
         if !records.has("data.pkl") {
-            return Err(refuse(NotTorchScript::NoData));
+            let legacy = records.has("model.json");
+            let found = if legacy { NotTorchScript::Legacy } else { NotTorchScript::NoData };
+            return Err(refuse(found));
         }
         if !records.names().any(|name| name.starts_with("code/")) {
             return Err(refuse(NotTorchScript::NoCode));
         }
-        if let Some(order) = records.get("byteorder")
-            && &**order.bytes() == b"big"
-        {
+        if records.get("byteorder").is_some_and(|order| &**order.bytes() == b"big") {
             return Err(refuse(NotTorchScript::BigEndian));
         }
         let version = ["version", ".data/version"].into_iter().find(|name| records.has(name));
@@ -262,13 +259,10 @@ impl Archive {
             return Ok(None);
         }
         let bytes = self.records.read(name, MAX_RECORD)?;
-        let place = || self.records.place().within(name);
-        match pickle::read(bytes.bytes(), &RULES) {
-            Ok(pickle) => Ok(Some(pickle)),
-            Err(problem) => {
-                Err(Error::Archive(pt2onnx_fx::Error::Pickle { place: place(), problem }))
-            }
-        }
+        pickle::read(bytes.bytes(), &RULES).map(Some).map_err(|problem| {
+            let place = self.records.place().within(name);
+            Error::Archive(pt2onnx_fx::Error::Pickle { place, problem })
+        })
     }
 
     /// The class of the saved module.
@@ -283,6 +277,17 @@ impl Archive {
             pickle::Value::Object { class, .. } => self.class(class).ok_or_else(refuse),
             _ => Err(refuse()),
         }
+    }
+}
+
+/// The value within tags of its type.
+pub(crate) fn untagged(pickle: &Pickle, id: Id) -> Id {
+    match pickle.get(id) {
+        pickle::Value::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
+            let items = pickle.tuple(*arguments);
+            items.map_or(*arguments, |items| items.first().copied().unwrap_or(id))
+        }
+        _ => id,
     }
 }
 

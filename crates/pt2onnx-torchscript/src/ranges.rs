@@ -1,5 +1,6 @@
 //! Where code comes from: `*.py.debug_pkl` has the user's lines for each part of a file.
 
+use crate::archive::untagged;
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value};
 use std::sync::Arc;
 
@@ -44,15 +45,17 @@ impl Ranges {
         let root = items(&pickle, pickle.root_id())?;
         let (strings, entries) = match root {
             &[format, strings, entries]
-                if text(&pickle, format).as_deref() == Some("FORMAT_WITH_STRING_TABLE") =>
+                if pickle
+                    .text(format)
+                    .is_some_and(|text| &**text == "FORMAT_WITH_STRING_TABLE") =>
             {
-                let strings = items(&pickle, strings)?.iter().map(|&id| text(&pickle, id));
+                let strings = items(&pickle, strings)?.iter().map(|&id| pickle.text(id).cloned());
                 (strings.collect::<Option<Vec<_>>>()?, items(&pickle, entries)?)
             }
             entries => (Vec::new(), entries),
         };
         let part = |&entry: &Id| match items(&pickle, entry)? {
-            &[at, range, ..] => Some((number(&pickle, at)?, range)),
+            &[at, range, ..] => Some((pickle.size(at)?, range)),
             _ => None,
         };
         let mut parts = entries.iter().map(part).collect::<Option<Vec<_>>>()?;
@@ -79,8 +82,8 @@ impl Ranges {
         if let Some(stack) = stack(&text) {
             return Some(Origin::Stack(stack));
         }
-        let (file, first) = (self.string(file)?, number(&self.pickle, first)? as u64);
-        let start = number(&self.pickle, start)?;
+        let (file, first) = (self.string(file)?, self.pickle.size(first)? as u64);
+        let start = self.pickle.size(start)?;
         let before = text.as_bytes().get(..start)?.iter().filter(|&&b| b == b'\n').count();
         let code = text.lines().nth(before).unwrap_or_default().trim().to_owned();
         let line = first.saturating_add(before as u64);
@@ -89,7 +92,7 @@ impl Ranges {
 
     /// The text of a source: a string, or the positions of its lines in the table.
     fn text(&self, id: Id) -> Option<String> {
-        if let Value::Text(text) = self.pickle.get(id) {
+        if let Some(text) = self.pickle.text(id) {
             return Some(text.chars().take(MAX_TEXT).collect());
         }
         let mut text = String::new();
@@ -107,40 +110,16 @@ impl Ranges {
     fn string(&self, id: Id) -> Option<Arc<str>> {
         match self.pickle.get(id) {
             Value::Text(text) => Some(text.clone()),
-            _ => self.strings.get(number(&self.pickle, id)?).cloned(),
+            _ => self.strings.get(self.pickle.size(id)?).cloned(),
         }
     }
 }
 
-/// The items of a list or tuple, within the tag of its type.
+/// The items of a list or tuple.
 fn items(pickle: &Pickle, id: Id) -> Option<&[Id]> {
-    match pickle.get(id) {
+    match pickle.get(untagged(pickle, id)) {
         Value::Tuple(items) => Some(items),
         Value::List(items) => Some(items),
-        Value::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
-            match pickle.get(*arguments) {
-                Value::Tuple(arguments) => match pickle.get(*arguments.first()?) {
-                    Value::List(items) => Some(items),
-                    _ => None,
-                },
-                Value::List(items) => Some(items),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-fn text(pickle: &Pickle, id: Id) -> Option<Arc<str>> {
-    match pickle.get(id) {
-        Value::Text(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
-fn number(pickle: &Pickle, id: Id) -> Option<usize> {
-    match pickle.get(id) {
-        Value::Int(i) => usize::try_from(*i).ok(),
         _ => None,
     }
 }

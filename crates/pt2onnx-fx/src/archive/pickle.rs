@@ -101,6 +101,32 @@ impl Pickle {
     pub fn get(&self, id: Id) -> &Value {
         self.arena.get(id.0).unwrap_or(&Value::None)
     }
+
+    /// The items of a tuple.
+    pub fn tuple(&self, id: Id) -> Option<&[Id]> {
+        if let Value::Tuple(items) = self.get(id) { Some(items) } else { None }
+    }
+
+    /// A text.
+    pub fn text(&self, id: Id) -> Option<&Arc<str>> {
+        if let Value::Text(text) = self.get(id) { Some(text) } else { None }
+    }
+
+    /// An int that is not negative.
+    pub fn size(&self, id: Id) -> Option<usize> {
+        if let Value::Int(i) = self.get(id) { usize::try_from(*i).ok() } else { None }
+    }
+
+    /// A tuple of sizes, or a `torch.Size` of one.
+    pub fn sizes(&self, id: Id) -> Option<Vec<usize>> {
+        let items = match self.get(id) {
+            Value::Call { global, arguments } if &**global == "torch.Size" => {
+                self.tuple(*self.tuple(*arguments)?.first()?)?
+            }
+            _ => self.tuple(id)?,
+        };
+        items.iter().map(|&item| self.size(item)).collect()
+    }
 }
 
 /// Opcodes, as pickletools names them.

@@ -4,6 +4,7 @@
 use super::{
     pickle::{self, Id, Pickle, Rules, Value},
     records::Records,
+    stored_tensor::StoredTensor,
     torch_types::{element_type, storage_type},
 };
 use crate::error::{Error, NotAnArchive, PickleProblem as Problem, Place, Result};
@@ -138,7 +139,7 @@ impl Saved {
             let Value::Call { global, arguments } = &value else {
                 return Err(value.kind().to_owned());
             };
-            let items = self.items(*arguments).unwrap_or_default();
+            let items = self.pickle.tuple(*arguments).unwrap_or_default();
             let name = global.strip_prefix("torch._utils.").unwrap_or(global);
             match (name, items) {
                 ("_rebuild_parameter" | "_rebuild_parameter_with_state", [data, ..]) => {
@@ -151,26 +152,18 @@ impl Saved {
                     };
                     value = Value::Call { global, arguments };
                 }
-                ("_rebuild_tensor", &[storage, offset, sizes, strides]) => {
-                    return Ok(self.view(storage, None, offset, sizes, strides));
-                }
+                ("_rebuild_tensor", [_, _, _, _]) => return Ok(self.view(items, None)),
                 // After the strides: requires_grad, hooks, and what is not in the storage.
-                (
-                    "_rebuild_tensor_v2",
-                    &[storage, offset, sizes, strides, _, _, ref state @ ..],
-                ) => {
+                ("_rebuild_tensor_v2", [_, _, _, _, _, _, state @ ..]) => {
                     self.unflagged(state)?;
-                    return Ok(self.view(storage, None, offset, sizes, strides));
+                    return Ok(self.view(items, None));
                 }
-                (
-                    "_rebuild_tensor_v3",
-                    &[storage, offset, sizes, strides, _, _, dtype, ref state @ ..],
-                ) => {
+                ("_rebuild_tensor_v3", [_, _, _, _, _, _, dtype, state @ ..]) => {
                     self.unflagged(state)?;
-                    return Ok(self.view(storage, Some(dtype), offset, sizes, strides));
+                    return Ok(self.view(items, Some(*dtype)));
                 }
                 ("_rebuild_meta_tensor_no_storage", &[dtype, sizes, ..]) => {
-                    let absent = self.element_type(dtype).zip(self.numbers(sizes));
+                    let absent = self.element_type(dtype).zip(self.pickle.sizes(sizes));
                     return Ok(absent.map(|(dtype, sizes)| Tensor::absent(dtype, sizes)));
                 }
                 _ => return Err(global.to_string()),
@@ -178,63 +171,14 @@ impl Saved {
         }
     }
 
-    /// The view of a storage that is kept outside of the pickle.
-    fn view(
-        &self,
-        storage: Id,
-        dtype: Option<Id>,
-        offset: Id,
-        sizes: Id,
-        strides: Id,
-    ) -> Option<Result<Tensor, TensorError>> {
-        let Value::Persistent(id) = self.pickle.get(storage) else {
-            return None;
+    /// The view of a storage, as the first arguments of a call describe it.
+    fn view(&self, items: &[Id], dtype: Option<Id>) -> Option<Result<Tensor, TensorError>> {
+        let stored = StoredTensor::of(&self.pickle, items)?;
+        let dtype = match dtype {
+            Some(dtype) => self.element_type(dtype)?,
+            None => storage_type(&stored.class)??,
         };
-        // "storage", its class, its record, the device, how many elements.
-        let &[_, class, record, ..] = self.items(*id)? else {
-            return None;
-        };
-        let dtype = match (dtype, self.pickle.get(class)) {
-            (Some(dtype), _) => self.element_type(dtype)?,
-            (None, Value::Global(class)) => storage_type(class)??,
-            _ => return None,
-        };
-        let (Value::Text(record), &Value::Int(offset)) =
-            (self.pickle.get(record), self.pickle.get(offset))
-        else {
-            return None;
-        };
-        let (sizes, strides) = (self.numbers(sizes)?, self.numbers(strides)?);
-        let storage = self.records.get(&format!("data/{record}"))?;
-        let offset = usize::try_from(offset).ok()?;
-        // A tensor of FakeTensorMode is saved as no bytes.
-        Some(if storage.bytes().is_empty() && !sizes.contains(&0) {
-            Tensor::absent(dtype, sizes)
-        } else {
-            Tensor::strided(dtype, sizes, strides, offset, storage)
-        })
-    }
-
-    fn items(&self, id: Id) -> Option<&[Id]> {
-        match self.pickle.get(id) {
-            Value::Tuple(items) => Some(items),
-            _ => None,
-        }
-    }
-
-    /// A tuple of sizes, or a `torch.Size` of one.
-    fn numbers(&self, id: Id) -> Option<Vec<usize>> {
-        let mut items = self.items(id);
-        if let Value::Call { global, arguments } = self.pickle.get(id)
-            && &**global == "torch.Size"
-        {
-            items = self.items(*self.items(*arguments)?.first()?);
-        }
-        let number = |&item: &Id| match self.pickle.get(item) {
-            Value::Int(i) => usize::try_from(*i).ok(),
-            _ => None,
-        };
-        items?.iter().map(number).collect()
+        stored.view(&self.records, "data", dtype)
     }
 
     fn element_type(&self, id: Id) -> Option<DType> {

@@ -2,7 +2,7 @@
 
 use crate::{
     archive::Archive,
-    error::{Error, Problem, Result},
+    error::{Error, Result},
     eval::{Env, Evaluator, Step, unsupported},
     schema::Type,
     syntax::{ExprKind, Function, Param},
@@ -47,27 +47,25 @@ impl Size {
         if let Ok(known) = text.parse() {
             return Some(Self::Known(known));
         }
-        let (name, least) = match text.split_once(">=") {
-            Some((name, least)) => (name.trim(), Some(least.trim().parse().ok()?)),
-            None => (text, None),
-        };
+        let (name, least) =
+            text.split_once(">=").map_or((text, None), |(n, least)| (n, Some(least)));
+        let name = name.trim();
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
             && !name.contains(['<', '>', '=']);
-        is_name.then(|| match least {
-            Some(least) => Self::AtLeast(name.to_owned(), least),
-            None => Self::Named(name.to_owned()),
-        })
+        match least {
+            _ if !is_name => None,
+            Some(least) => Some(Self::AtLeast(name.to_owned(), least.trim().parse().ok()?)),
+            None => Some(Self::Named(name.to_owned())),
+        }
     }
 
     /// Whether a tensor can have these sizes: at most 2^48 elements, as in ONNX models.
     fn are_possible(sizes: &[Self]) -> bool {
-        let mut known = sizes.iter().filter_map(|size| match size {
-            Self::Known(n) => Some(*n),
-            _ => None,
+        let count = sizes.iter().try_fold(1usize, |all, size| match size {
+            Self::Known(n) => all.checked_mul((*n).max(1)).filter(|n| *n <= 1 << 48),
+            _ => Some(all),
         });
-        known
-            .try_fold(1usize, |all, n| all.checked_mul(n.max(1)).filter(|n| *n <= 1 << 48))
-            .is_some()
+        count.is_some()
     }
 }
 
@@ -87,9 +85,8 @@ impl Given {
         let text = text.trim();
         if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
             let dtype = dtype.trim();
-            let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
             let own = DType::ALL.into_iter().find(|d| d.name() == dtype);
-            let sizes: Option<Vec<Size>> = sizes.map(Size::parse).collect();
+            let sizes: Option<Vec<Size>> = size_texts(sizes).map(Size::parse).collect();
             match (sizes.filter(|sizes| Size::are_possible(sizes)), own, Kind::named(dtype)) {
                 (Some(sizes), Some(dtype), _) => return Self::Tensor(dtype, sizes),
                 (Some(sizes), None, Some(kind)) => return Self::Quantized(kind.ints(), sizes),
@@ -117,21 +114,24 @@ impl Given {
     }
 }
 
+fn size_texts(sizes: &str) -> impl Iterator<Item = &str> {
+    sizes.split(',').map(str::trim).filter(|size| !size.is_empty())
+}
+
 /// Why a text is not a value of the type; none if it is a value of another type.
 fn wrong(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("there is nothing behind `=`".to_owned());
     }
     if let Some((dtype, rest)) = text.split_once('[') {
-        let known = |d: &str| DType::ALL.iter().any(|all| all.name() == d);
-        if !known(dtype.trim()) && Kind::named(dtype.trim()).is_none() {
+        let name = dtype.trim();
+        if DType::ALL.iter().all(|dtype| dtype.name() != name) && Kind::named(name).is_none() {
             return Some(format!("`{dtype}` is no element type"));
         }
         let Some(sizes) = rest.strip_suffix(']') else {
             return Some("the sizes do not end in `]`".to_owned());
         };
-        let mut sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
-        return Some(match sizes.find(|size| Size::parse(size).is_none()) {
+        return Some(match size_texts(sizes).find(|size| Size::parse(size).is_none()) {
             Some(size) => format!("`{size}` is neither a size nor the name of one"),
             None => "no tensor has so many elements".to_owned(),
         });
@@ -247,15 +247,11 @@ impl GivenInputs {
                 Some((first, rest)) => (first, format!(".{rest}")),
                 None => (path.as_str(), String::new()),
             };
-            let known = params.iter().any(|(name, _)| name == first);
-            let position = first.parse().ok().and_then(|at: usize| params.get(at));
-            let name = match (known, position) {
-                (true, _) => first,
-                (false, Some((name, _))) => name,
-                (false, None) => {
-                    let known = params.iter().map(|(n, ty)| format!("`{n}: {ty}`")).collect();
-                    return Err(Error::NoInput { name: path.clone(), known });
-                }
+            let by_name = params.iter().find(|(name, _)| name == first);
+            let Some((name, _)) = by_name.or_else(|| params.get(first.parse::<usize>().ok()?))
+            else {
+                let known = params.iter().map(|(n, ty)| format!("`{n}: {ty}`")).collect();
+                return Err(Error::NoInput { name: path.clone(), known });
             };
             let path = format!("{name}{rest}");
             if told.iter().any(|(other, _)| *other == path) {
@@ -300,7 +296,7 @@ fn no_part(path: &str, of: &str, ty: &Type) -> Error {
 /// Why an input has no value.
 pub(crate) enum Lack {
     /// Its type is missing.
-    Untold(String),
+    Untold,
     Other(Error),
 }
 
@@ -312,34 +308,33 @@ impl Evaluator<'_> {
         told: &GivenInputs,
     ) -> Result<Vec<Value>> {
         let mut args = Vec::new();
-        let mut missing = Vec::new();
+        let mut is_missing = false;
         for param in function.params.iter().skip(1) {
             let ty = type_of(param);
             match self.input(&param.name, &ty, told) {
                 Ok(value) => args.push(value),
                 Err(Lack::Other(error)) => return Err(error),
-                Err(Lack::Untold(what)) => match &param.default {
+                Err(Lack::Untold) => match &param.default {
                     Some(default) => {
                         let value = self.eval(default, &Env::default());
                         args.push(value.map_err(|problem| self.error(problem))?);
                     }
-                    None => missing.push(what),
+                    None => is_missing = true,
                 },
             }
         }
-        if missing.is_empty() {
+        let mut params = function.params.iter().skip(1);
+        if !is_missing {
             let unused = told.unused().and_then(|path| {
                 let top = path.split('.').next()?;
-                let param = function.params.iter().find(|param| &*param.name == top)?;
+                let param = params.find(|param| &*param.name == top)?;
                 Some(no_part(path, top, &type_of(param)))
             });
             return unused.map_or(Ok(args), Err);
         }
-        let all = function.params.iter().skip(1);
-        let first = all.clone().next().map(|param| example(&param.name, &type_of(param)));
-        let all = all.map(|param| format!("`{}: {}`", param.name, type_of(param)));
-        let example = first.unwrap_or_default();
-        Err(Error::Untold { missing: all.collect(), example })
+        let first = params.clone().next().map(|param| example(&param.name, &type_of(param)));
+        let all = params.map(|param| format!("`{}: {}`", param.name, type_of(param)));
+        Err(Error::Untold { missing: all.collect(), example: first.unwrap_or_default() })
     }
 
     fn input(
@@ -364,7 +359,7 @@ impl Evaluator<'_> {
         }
         let parts = told.within(path);
         if parts.is_empty() {
-            return Err(Lack::Untold(path.to_owned()));
+            return Err(Lack::Untold);
         }
         let part = |name: &str| format!("{path}.{name}");
         let made = match ty.given() {
@@ -426,11 +421,8 @@ impl Evaluator<'_> {
                 _ => Ok(None),
             };
         }
-        let (value, constant) = match (given, ty.given()) {
-            (Given::Tensor(dtype, sizes), Type::Tensor) => {
-                return self.tensor_input(path, *dtype, sizes).map(Some);
-            }
-            (Given::Tensor(dtype, sizes), _) if any => {
+        let value = match (given, ty.given()) {
+            (Given::Tensor(dtype, sizes), other) if any || *other == Type::Tensor => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);
             }
             (Given::Quantized(dtype, sizes), other) if any || *other == Type::Tensor => {
@@ -438,39 +430,36 @@ impl Evaluator<'_> {
             }
             // A number that stays free is a 0-d tensor.
             (Given::Tensor(dtype, sizes), Type::Int | Type::Float | Type::Bool)
-                if sizes.is_empty() && kind_of(*dtype) == *ty.given() =>
+                if sizes.is_empty() && Type::of_elements(*dtype) == *ty.given() =>
             {
                 let tensor = self.tensor_input(path, *dtype, sizes)?;
                 return self.scalar_of(&tensor, ty.given()).map(Some);
             }
-            (Given::None, Type::None) => (Value::None, ConstantValue::None),
-            (Given::None, _) if optional => (Value::None, ConstantValue::None),
-            (Given::Int(i), Type::Int | Type::Number) => (Value::int(*i), ConstantValue::Int(*i)),
-            (Given::Int(i), Type::Float) => {
-                (Value::float(*i as f64), ConstantValue::Float(*i as f64))
+            (Given::None, other) if optional || *other == Type::None => Value::None,
+            (Given::Int(i), Type::Float) => Value::float(*i as f64),
+            (Given::Int(i), Type::Bool) => Value::bool(*i != 0),
+            (Given::Int(i), Type::Int | Type::Number | Type::Any | Type::Union(_)) => (*i).into(),
+            (Given::Float(f), Type::Float | Type::Number | Type::Any | Type::Union(_)) => {
+                (*f).into()
             }
-            (Given::Int(i), Type::Bool) => (Value::bool(*i != 0), ConstantValue::Bool(*i != 0)),
-            (Given::Float(f), Type::Float | Type::Number) => {
-                (Value::float(*f), ConstantValue::Float(*f))
-            }
-            (Given::Bool(b), Type::Bool) => (Value::bool(*b), ConstantValue::Bool(*b)),
-            (Given::Str(text), Type::Str) => {
-                (Value::str(text), ConstantValue::String(text.as_str().into()))
-            }
-            (Given::Int(i), _) if any => (Value::int(*i), ConstantValue::Int(*i)),
-            (Given::Float(f), _) if any => (Value::float(*f), ConstantValue::Float(*f)),
-            (Given::Bool(b), _) if any => (Value::bool(*b), ConstantValue::Bool(*b)),
+            (Given::Bool(b), Type::Bool | Type::Any | Type::Union(_)) => (*b).into(),
+            (Given::Str(text), Type::Str) => text.as_str().into(),
             _ => return Ok(None),
         };
+        let (input, value_of_input) = match (value.as_f64(), &value) {
+            (Some(f), Value::Float(_)) => (Argument::Float(f), ConstantValue::Float(f)),
+            (Some(f), Value::Bool(_)) => (Argument::Bool(f != 0.0), ConstantValue::Bool(f != 0.0)),
+            (_, Value::Str(text)) => {
+                (Argument::String((**text).into()), ConstantValue::String((**text).into()))
+            }
+            (_, value) => match value.as_int() {
+                Some(i) => (Argument::Int(i), ConstantValue::Int(i)),
+                None => (Argument::None, ConstantValue::None),
+            },
+        };
         let name = self.fresh(path);
-        self.interface.inputs.push(match &constant {
-            ConstantValue::None => Argument::None,
-            ConstantValue::Int(i) => Argument::Int(*i),
-            ConstantValue::Float(f) => Argument::Float(*f),
-            ConstantValue::Bool(b) => Argument::Bool(*b),
-            ConstantValue::String(text) => Argument::String(text.clone()),
-        });
-        self.interface.specs.push(InputSpec::Constant { name, value: constant });
+        self.interface.inputs.push(input);
+        self.interface.specs.push(InputSpec::Constant { name, value: value_of_input });
         Ok(Some(value))
     }
 
@@ -478,24 +467,25 @@ impl Evaluator<'_> {
     pub(crate) fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
         let mut dims = Vec::with_capacity(sizes.len());
         for size in sizes {
-            dims.push(match size {
+            let (name, least) = match size {
                 Size::Known(n) => {
-                    Expr::int(i64::try_from(*n).map_err(|_| {
-                        Problem::Unsupported("a size of more than 63 bits".to_owned())
-                    })?)
+                    let Ok(n) = i64::try_from(*n) else {
+                        return unsupported("a size of more than 63 bits");
+                    };
+                    dims.push(Expr::int(n));
+                    continue;
                 }
-                Size::Named(name) | Size::AtLeast(name, _) if Symbols::makes(name) => {
-                    return unsupported(format!(
-                        "a size that is called `{name}`, as sizes that depend on data are,"
-                    ));
-                }
-                Size::Named(name) | Size::AtLeast(name, _) => {
-                    let symbol = Expr::symbol(name);
-                    let least = if let Size::AtLeast(_, least) = size { *least } else { 1 };
-                    self.state.facts.constraints.constrain(&symbol, Range::at_least(least.into()));
-                    symbol
-                }
-            });
+                Size::Named(name) => (name, 1),
+                Size::AtLeast(name, least) => (name, *least),
+            };
+            if Symbols::makes(name) {
+                return unsupported(format!(
+                    "a size that is called `{name}`, as sizes that depend on data are,"
+                ));
+            }
+            let symbol = Expr::symbol(name);
+            self.state.facts.constraints.constrain(&symbol, Range::at_least(least.into()));
+            dims.push(symbol);
         }
         let name = self.new_input(path, dtype, dims);
         self.interface.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
@@ -518,14 +508,5 @@ impl Evaluator<'_> {
         self.memory.own(&name);
         self.interface.inputs.push(Argument::Tensor(name.clone()));
         name
-    }
-}
-
-/// The type of the numbers that a tensor of this element type holds.
-fn kind_of(dtype: DType) -> Type {
-    match dtype {
-        DType::Bool => Type::Bool,
-        _ if dtype.is_float() => Type::Float,
-        _ => Type::Int,
     }
 }

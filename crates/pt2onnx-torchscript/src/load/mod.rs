@@ -3,6 +3,5 @@
 pub(crate) mod inputs;
 pub(crate) mod module_state;
 pub(crate) mod pickle;
-pub(crate) mod saved_tensor;
 pub(crate) mod traced;
 pub(crate) mod value_numbering;

@@ -6,6 +6,7 @@ use crate::{
     eval::{Evaluator, Step, unsupported},
     note::Note,
     schema::Type,
+    types::of_data,
     value::{Item, Value},
 };
 use indexmap::IndexMap;
@@ -47,14 +48,12 @@ impl Evaluator<'_> {
     pub(crate) fn attributes(&self) -> Vec<AttributeValue> {
         let mut found = Vec::new();
         for (at, item) in self.state.heap.iter().enumerate() {
-            if let Item::Object { attributes, .. } = item {
-                let slots = attributes.iter().filter(|(_, value)| {
-                    !matches!(value, Value::Object(_) | Value::Callee(_) | Value::Packed(_))
-                });
-                found.extend(slots.map(|(name, value)| AttributeValue {
-                    slot: (at, name.clone()),
-                    value: value.clone(),
-                }));
+            let Item::Object { attributes, .. } = item else { continue };
+            for (name, value) in attributes {
+                if !matches!(value, Value::Object(_) | Value::Callee(_) | Value::Packed(_)) {
+                    let slot = (at, name.clone());
+                    found.push(AttributeValue { slot, value: value.clone() });
+                }
             }
         }
         found
@@ -131,23 +130,15 @@ impl Evaluator<'_> {
         }
         let wish = format!("b_{}", path.replace('.', "_"));
         let name = self.new_input(&wish, dtype, sizes.to_vec());
-        let taken = |spec: &InputSpec| match spec {
-            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
-                **target == *path
-            }
-            _ => false,
+        let taken = |spec: &InputSpec| {
+            matches!(spec, InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. }
+                if **target == *path)
         };
-        let target = if self.interface.specs.iter().any(taken) {
-            Name::from(format!("{path}.state"))
-        } else {
-            Name::from(path)
-        };
+        let taken = self.interface.specs.iter().any(taken);
+        let target = Name::from(format!("{path}{}", if taken { ".state" } else { "" }));
         self.interface.state_inputs.push((path.to_owned(), name.clone(), target.clone()));
-        self.interface.specs.push(InputSpec::Buffer {
-            name: name.clone(),
-            target,
-            persistent: false,
-        });
+        let spec = InputSpec::Buffer { name: name.clone(), target, persistent: false };
+        self.interface.specs.push(spec);
         name
     }
 
@@ -171,25 +162,18 @@ impl Evaluator<'_> {
                     new.kind()
                 ));
             };
-            let known = match state.get(slot) {
-                Some(known) => Some(known.clone()),
-                None if self.is_empty(old) => None,
-                None => match old {
-                    Value::Tensor(_) => self.held(old, MAX_NESTING),
-                    _ => None,
-                },
-            };
+            let known = state.get(slot).cloned().or_else(|| {
+                let meta = self.meta(old.tensor().ok()?).ok()?;
+                if meta.sizes.contains(&Expr::ZERO) { None } else { self.held(old, MAX_NESTING) }
+            });
             let next = match &known {
-                Some(known) => match self.of_both(known, &held, &path) {
-                    Some(joined) => joined,
-                    None => {
-                        let text = format!(
-                            "the attribute `{path}`, whose type changes from call to call,"
-                        );
-                        return unsupported(text);
-                    }
-                },
-                None => held,
+                Some(known) => self.of_both(known, &held, &path),
+                None => Some(held),
+            };
+            let Some(next) = next else {
+                return unsupported(format!(
+                    "the attribute `{path}`, whose type changes from call to call,"
+                ));
             };
             if !state.get(slot).is_some_and(|known| self.equal(known, &next)) {
                 state.insert(slot.clone(), next);
@@ -201,22 +185,11 @@ impl Evaluator<'_> {
 
     /// Whether a tensor is replaced by one of the same type and sizes, which needs no second run.
     pub(crate) fn is_ordinary(&self, old: &Value, new: &Value) -> bool {
-        match (old, new) {
-            (Value::Tensor(a), Value::Tensor(b)) => match (self.meta(a), self.meta(b)) {
-                (Ok(a), Ok(b)) => (a.dtype, &a.sizes) == (b.dtype, &b.sizes),
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-
-    fn is_empty(&self, value: &Value) -> bool {
-        match value {
-            Value::Tensor(name) => {
-                self.meta(name).is_ok_and(|meta| meta.sizes.contains(&Expr::ZERO))
-            }
-            _ => false,
-        }
+        let type_of = |value: &Value| {
+            let meta = self.meta(value.tensor().ok()?).ok()?;
+            Some((meta.dtype, &meta.sizes))
+        };
+        type_of(old).is_some_and(|old| type_of(new) == Some(old))
     }
 
     /// The type of a value for a later call; `None` if it cannot be state.
@@ -230,7 +203,7 @@ impl Evaluator<'_> {
                 StateType::Tensor(meta.dtype, meta.sizes.clone())
             }
             Value::Int(e) | Value::Bool(e) | Value::Float(e) if of_data(e) => {
-                StateType::Number(number_type(value)?)
+                StateType::Number(value.number_dtype()?)
             }
             Value::None
             | Value::Int(_)
@@ -280,13 +253,15 @@ impl Evaluator<'_> {
                 StateType::Tensor(*a, sizes.collect())
             }
             (StateType::Fixed(x), StateType::Fixed(y)) if self.same(x, y) => a.clone(),
-            (StateType::Fixed(x), StateType::Fixed(y)) if number_type(x)? == number_type(y)? => {
-                StateType::Number(number_type(x)?)
+            (StateType::Fixed(x), StateType::Fixed(y))
+                if x.number_dtype()? == y.number_dtype()? =>
+            {
+                StateType::Number(x.number_dtype()?)
             }
             (StateType::Number(x), StateType::Number(y)) if x == y => a.clone(),
             (StateType::Number(x), StateType::Fixed(y))
             | (StateType::Fixed(y), StateType::Number(x))
-                if *x == number_type(y)? =>
+                if *x == y.number_dtype()? =>
             {
                 StateType::Number(*x)
             }
@@ -326,15 +301,7 @@ impl Evaluator<'_> {
         let Some((_, _, target)) = input.cloned() else {
             return Ok(());
         };
-        let name = match value {
-            Value::Tensor(name) => name.clone(),
-            number => {
-                match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
-                    Value::Tensor(name) => name,
-                    other => return crate::eval::expected("a tensor", &other),
-                }
-            }
-        };
+        let name = self.number_tensor(value)?.tensor()?.clone();
         outputs.push(OutputSpec::BufferMutation { name, target });
         Ok(())
     }
@@ -360,7 +327,7 @@ impl Evaluator<'_> {
                 a == b && x.len() == y.len() && x.iter().zip(y).all(fits)
             }
             (StateType::Fixed(value), StateType::Number(dtype)) => {
-                number_type(value) == Some(*dtype)
+                value.number_dtype() == Some(*dtype)
             }
             (StateType::Tuple(a), StateType::Tuple(b))
             | (StateType::List(a, _), StateType::List(b, _)) => all(a, b),
@@ -411,25 +378,6 @@ impl Evaluator<'_> {
                 .is_some_and(|new| !self.same(old, &new) && !self.is_ordinary(old, &new))
         });
         lost.map(|found| self.path_of(&found.slot)).collect()
-    }
-}
-
-/// Whether an expression depends on data: its symbol means something else in another run.
-fn of_data(e: &Expr) -> bool {
-    let numbered = |s: &str, prefix: &str| {
-        s.strip_prefix(prefix)
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    e.symbols().iter().any(|s| numbered(s, "u") || numbered(s, "zuf"))
-}
-
-/// The element type of a tensor that holds this number.
-fn number_type(value: &Value) -> Option<DType> {
-    match value {
-        Value::Int(_) => Some(DType::I64),
-        Value::Float(_) => Some(DType::F64),
-        Value::Bool(_) => Some(DType::Bool),
-        _ => None,
     }
 }
 

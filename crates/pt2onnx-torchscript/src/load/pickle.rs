@@ -3,16 +3,19 @@
 use crate::{
     archive::ClassDef,
     error::Problem,
-    eval::{Evaluator, Step, expected, unsupported},
-    load::saved_tensor,
+    eval::{Evaluator, Step, unsupported},
     schema::Type,
     syntax,
     types::Contents,
-    value::{EnumMember, Item, Value},
+    value::{EnumMember, Item, Value, quantized::Kind},
 };
 use pt2onnx_fx::{
     Argument, Constant, Device, InputSpec, Name, TensorMeta, ValueMeta,
-    archive::pickle::{Id, Pickle, Value as Data},
+    archive::{
+        StoredTensor,
+        pickle::{Id, Pickle, Value as Data},
+        storage_type,
+    },
 };
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
@@ -102,9 +105,7 @@ impl Evaluator<'_> {
                 loader.made.insert(id, list.clone());
                 for (at, &item) in items.clone().iter().enumerate() {
                     let item = self.value(loader, item, place.at(&place.part(at)))?;
-                    if let Value::List(list) = &list {
-                        self.items_mut(*list)?.push(item);
-                    }
+                    self.items_mut(list.list()?)?.push(item);
                 }
                 list
             }
@@ -119,10 +120,7 @@ impl Evaluator<'_> {
                 let mut made = Vec::with_capacity(entries.len());
                 for (at, &(key, value)) in entries.clone().iter().enumerate() {
                     let key = self.value(loader, key, place)?;
-                    let path = match &key {
-                        Value::Str(name) => place.part(name),
-                        _ => place.part(at),
-                    };
+                    let path = key.as_str().map_or_else(|| place.part(at), |name| place.part(name));
                     made.push((key, self.value(loader, value, place.at(&path))?));
                 }
                 self.dict(made)?
@@ -203,10 +201,7 @@ impl Evaluator<'_> {
         arguments: Id,
         place: Location<'_>,
     ) -> Step<Value> {
-        let items: Vec<Id> = match loader.pickle.get(arguments) {
-            Data::Tuple(items) => items.to_vec(),
-            _ => vec![arguments],
-        };
+        let items = loader.pickle.tuple(arguments).map_or_else(|| vec![arguments], <[Id]>::to_vec);
         if let (Some(element), &[items, ..]) = (list_element(global), items.as_slice()) {
             let list = self.value(loader, items, place)?;
             return self.annotate(&Type::List(Box::new(element)), list);
@@ -214,7 +209,11 @@ impl Evaluator<'_> {
         match (global, items.as_slice()) {
             ("torch._utils._rebuild_tensor_v2", _) => {
                 let (path, records) = (place.path, self.cx.archive.records());
-                match saved_tensor::view(records, loader.pickle, loader.folder, &items) {
+                let tensor = StoredTensor::of(loader.pickle, &items).and_then(|stored| {
+                    let dtype = storage_type(&stored.class)??;
+                    stored.view(records, loader.folder, dtype)?.ok()
+                });
+                match tensor {
                     Some(tensor) => self.tensor(tensor, path, place.role),
                     None => unsupported(format!("the tensor `{path}`, which is not a plain one,")),
                 }
@@ -263,18 +262,27 @@ impl Evaluator<'_> {
         quantizer: Id,
         place: Location<'_>,
     ) -> Step<Value> {
-        let path = place.path;
-        let records = self.cx.archive.records();
-        let found = saved_tensor::quantized(records, loader.pickle, loader.folder, items);
+        let (path, records) = (place.path, self.cx.archive.records());
+        let found = StoredTensor::of(loader.pickle, items).and_then(|mut stored| {
+            let kind = Kind::of_storage(&stored.class)?;
+            if kind == Kind::Quint4x2 {
+                let last = stored.sizes.last_mut().filter(|last| **last % 2 == 0)?;
+                *last /= 2;
+                let mut stride = 1;
+                for (size, place) in stored.sizes.iter().zip(&mut stored.strides).rev() {
+                    *place = stride;
+                    stride *= size;
+                }
+            }
+            Some((kind, stored.view(records, loader.folder, kind.ints())?.ok()?))
+        });
         let Some((kind, tensor)) = found else {
             return unsupported(format!("the quantised tensor `{path}`"));
         };
         let quantizer = self.value(loader, quantizer, place.at(&place.part("quantizer")))?;
         let quantizer = self.sequence(&quantizer).unwrap_or_default();
-        match self.tensor(tensor, path, place.role)? {
-            Value::Tensor(ints) => self.saved_quantized(ints, kind, &quantizer),
-            other => expected("a tensor", &other),
-        }
+        let ints = self.tensor(tensor, path, place.role)?;
+        self.saved_quantized(ints.tensor()?.clone(), kind, &quantizer)
     }
 
     /// The member of an Enum that has this value.
@@ -292,22 +300,17 @@ impl Evaluator<'_> {
 
     /// Keeps the other names of a tied weight, as state dicts do.
     fn tied(&mut self, value: &Value, path: &str, role: Role) {
-        let Value::Tensor(name) = value else { return };
-        let own = matches!(role, Role::Parameter | Role::Buffer);
-        let specs = self.interface.specs.iter();
-        let target = specs.filter_map(|spec| match spec {
-            InputSpec::Parameter { name, target } | InputSpec::Buffer { name, target, .. } => {
-                Some((name, target))
-            }
+        let (Value::Tensor(name), Role::Parameter | Role::Buffer) = (value, role) else { return };
+        let target = self.interface.specs.iter().find_map(|spec| match spec {
+            InputSpec::Parameter { name: n, target }
+            | InputSpec::Buffer { name: n, target, .. } => (n == name).then_some(target),
             _ => None,
         });
-        let mut target = target.filter(|(n, _)| *n == name).map(|(_, target)| target);
-        if let Some(tensor) =
-            target.next().and_then(|target| self.interface.weights.get(&**target)).cloned()
-            && own
-            && !self.interface.weights.contains_key(path)
+        let weights = &mut self.interface.weights;
+        if let Some(tensor) = target.and_then(|target| weights.get(&**target)).cloned()
+            && !weights.contains_key(path)
         {
-            self.interface.weights.insert(path.to_owned(), tensor);
+            weights.insert(path.to_owned(), tensor);
         }
     }
 
@@ -368,13 +371,13 @@ impl Evaluator<'_> {
 
 /// The element type of the lists that a function of pickles makes.
 fn list_element(global: &str) -> Option<Type> {
-    match global {
-        "torch.jit._pickle.build_intlist" => Some(Type::Int),
-        "torch.jit._pickle.build_tensorlist" => Some(Type::Tensor),
-        "torch.jit._pickle.build_doublelist" => Some(Type::Float),
-        "torch.jit._pickle.build_boollist" => Some(Type::Bool),
-        _ => None,
-    }
+    Some(match global.strip_prefix("torch.jit._pickle.build_")? {
+        "intlist" => Type::Int,
+        "tensorlist" => Type::Tensor,
+        "doublelist" => Type::Float,
+        "boollist" => Type::Bool,
+        _ => return None,
+    })
 }
 
 /// The role of the tensors of an attribute.

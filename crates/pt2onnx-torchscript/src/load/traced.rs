@@ -1,14 +1,16 @@
 //! `traced_inputs.pkl`: the types of the inputs that a trace was made with.
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, untagged},
     error::Result,
-    load::{
-        inputs::{Given, Size},
-        saved_tensor,
-    },
+    load::inputs::{Given, Size},
+    value::quantized::Kind,
 };
-use pt2onnx_fx::archive::pickle::{Id, Pickle, Value as Data};
+use pt2onnx_fx::archive::{
+    StoredTensor,
+    pickle::{Id, Pickle, Value as Data},
+    storage_type,
+};
 
 /// The inputs of a method of a trace, by the position of the parameter and the path within it; none
 /// for scripts.
@@ -34,19 +36,6 @@ pub fn traced_inputs(archive: &Archive, method: &str) -> Result<Vec<(String, Giv
         }
     }
     Ok(found)
-}
-
-/// The value within tags of its type.
-fn untagged(pickle: &Pickle, id: Id) -> Id {
-    match pickle.get(id) {
-        Data::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
-            match pickle.get(*arguments) {
-                Data::Tuple(items) => items.first().copied().unwrap_or(id),
-                _ => *arguments,
-            }
-        }
-        _ => id,
-    }
 }
 
 fn walk(pickle: &Pickle, id: Id, path: String, found: &mut Vec<(String, Given)>, depth: usize) {
@@ -77,18 +66,15 @@ fn walk(pickle: &Pickle, id: Id, path: String, found: &mut Vec<(String, Given)>,
             return within(named.collect());
         }
         Data::Call { global, arguments } => {
-            let Data::Tuple(items) = pickle.get(*arguments) else { return };
-            let known = |sizes: Vec<usize>| sizes.into_iter().map(Size::Known).collect();
-            let given = match &**global {
-                "torch._utils._rebuild_tensor_v2" => saved_tensor::described(pickle, items)
-                    .map(|(dtype, _, _, sizes, _)| Given::Tensor(dtype, known(sizes))),
-                "torch._utils._rebuild_qtensor" => saved_tensor::described_quantized(pickle, items)
-                    .map(|(dtype, sizes)| Given::Quantized(dtype, known(sizes))),
-                _ => None,
-            };
-            match given {
-                Some(given) => given,
-                None => return,
+            let stored = pickle.tuple(*arguments).and_then(|items| StoredTensor::of(pickle, items));
+            let Some(StoredTensor { class, sizes, .. }) = stored else { return };
+            let sizes = sizes.into_iter().map(Size::Known).collect();
+            match (&**global, storage_type(&class).flatten(), Kind::of_storage(&class)) {
+                ("torch._utils._rebuild_tensor_v2", Some(dtype), _) => Given::Tensor(dtype, sizes),
+                ("torch._utils._rebuild_qtensor", _, Some(kind)) => {
+                    Given::Quantized(kind.ints(), sizes)
+                }
+                _ => return,
             }
         }
         _ => return,

@@ -4,8 +4,7 @@
 use crate::eval::Evaluator;
 use pt2onnx_fx::{Argument, InputSpec, Name, Node, SymArg, ValueMeta};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Numbers of terms that both programs share.
 #[derive(Default)]
@@ -15,8 +14,8 @@ pub(crate) struct ValueNumbering(FxHashMap<String, usize>);
 struct Reader<'t> {
     terms: &'t mut ValueNumbering,
     of: FxHashMap<Name, usize>,
-    /// Types of the values that are all zeros.
-    zeros: FxHashMap<usize, DType>,
+    /// The values that are all zeros.
+    zeros: FxHashSet<usize>,
 }
 
 impl ValueNumbering {
@@ -34,7 +33,7 @@ impl Evaluator<'_> {
         results: &[Name],
         terms: &mut ValueNumbering,
     ) -> Option<Vec<usize>> {
-        let mut reader = Reader { terms, of: FxHashMap::default(), zeros: FxHashMap::default() };
+        let mut reader = Reader { terms, of: FxHashMap::default(), zeros: FxHashSet::default() };
         for spec in &self.interface.specs {
             let (name, text) = match spec {
                 InputSpec::Parameter { name, target }
@@ -53,13 +52,13 @@ impl Evaluator<'_> {
         results.iter().map(|name| reader.of.get(name).copied()).collect()
     }
 
-    /// The term of a tensor of zeros, and its element type.
-    fn zero(&self, name: &Name) -> Option<(String, DType)> {
+    /// The term of a tensor of zeros.
+    fn zero(&self, name: &Name) -> Option<String> {
         let Some(ValueMeta::Tensor(meta)) = self.state.facts.values.get(name) else {
             return None;
         };
         let sizes: Vec<String> = meta.sizes.iter().map(Expr::to_string).collect();
-        Some((format!("zeros {} {}", meta.dtype, sizes.join(",")), meta.dtype))
+        Some(format!("zeros {} {}", meta.dtype, sizes.join(",")))
     }
 
     fn read(&self, reader: &mut Reader<'_>, node: &Node) -> Option<()> {
@@ -70,9 +69,8 @@ impl Evaluator<'_> {
         }
         let mut zeros = matches!(op, "zeros" | "zeros_like" | "new_zeros");
         let reads = node.input_names();
-        if MOVES.contains(&op) && !reads.is_empty() {
-            let zero =
-                |name: &Name| reader.of.get(name).is_some_and(|t| reader.zeros.contains_key(t));
+        if MOVES.split(' ').any(|moves| moves == op) && !reads.is_empty() {
+            let zero = |name: &Name| reader.of.get(name).is_some_and(|t| reader.zeros.contains(t));
             zeros = reads.iter().all(zero);
         }
         let mut text = format!("{}(", node.target);
@@ -90,14 +88,13 @@ impl Evaluator<'_> {
 }
 
 impl Reader<'_> {
-    fn define(&mut self, name: &Name, text: String, zero: Option<(String, DType)>) {
-        let (text, dtype) = match zero {
-            Some((text, dtype)) => (text, Some(dtype)),
-            None => (text, None),
-        };
-        let number = self.terms.number(text);
+    fn define(&mut self, name: &Name, text: String, zero: Option<String>) {
+        let is_zero = zero.is_some();
+        let number = self.terms.number(zero.unwrap_or(text));
         self.of.insert(name.clone(), number);
-        self.zeros.extend(dtype.map(|dtype| (number, dtype)));
+        if is_zero {
+            self.zeros.insert(number);
+        }
     }
 
     /// Replaces names by the numbers of their terms. `None` if something has no term.
@@ -112,41 +109,13 @@ impl Reader<'_> {
             Argument::OptionalTensors(names) => names.iter_mut().flatten().try_for_each(term),
             Argument::Graph { .. } | Argument::NestedTensors(_) => None,
             Argument::SymInts(items) => {
-                let named = items.iter().any(|item| matches!(item, SymArg::Name(_)));
-                (!named).then_some(())
+                (!items.iter().any(|item| matches!(item, SymArg::Name(_)))).then_some(())
             }
-            other => match other.name() {
-                Some(_) => None,
-                None => Some(()),
-            },
+            other => other.name().is_none().then_some(()),
         }
     }
 }
 
 /// Ops that only move elements: zeros stay zeros.
-const MOVES: &[&str] = &[
-    "alias",
-    "cat",
-    "chunk",
-    "clone",
-    "contiguous",
-    "detach",
-    "expand",
-    "flatten",
-    "index_select",
-    "narrow",
-    "permute",
-    "repeat",
-    "reshape",
-    "select",
-    "slice",
-    "split",
-    "squeeze",
-    "stack",
-    "t",
-    "to",
-    "transpose",
-    "unbind",
-    "unsqueeze",
-    "view",
-];
+const MOVES: &str = "alias cat chunk clone contiguous detach expand flatten index_select narrow \
+    permute repeat reshape select slice split squeeze stack t to transpose unbind unsqueeze view";
