@@ -1,14 +1,13 @@
-//! Parsed code. Every part knows the byte at which it starts, for messages and debug information.
+//! Parsed code. Every part knows the byte `at` which it starts, for messages and debug information.
 
 use pt2onnx_fx::Name;
 use std::sync::Arc;
 
 /// A file.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct File {
-    /// Classes in order.
     pub classes: Vec<Class>,
-    /// Functions outside of classes, in order.
     pub functions: Vec<Arc<Function>>,
 }
 
@@ -29,23 +28,20 @@ pub struct Class {
 
 /// A function or method.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Function {
-    /// Its name.
     pub name: Name,
     /// Its parameters; that of a method has `self` first.
     pub params: Vec<Param>,
-    /// The type of what it returns.
     pub returns: Option<Expr>,
-    /// Its kind.
     pub body: Vec<Stmt>,
-    /// Where it starts.
     pub at: u32,
 }
 
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Param {
-    /// Its name.
     pub name: Name,
     /// Its type; Tensor if there is none.
     pub ty: Option<Expr>,
@@ -55,10 +51,9 @@ pub struct Param {
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Stmt {
-    /// Where it starts.
     pub at: u32,
-    /// Its kind.
     pub kind: StmtKind,
 }
 
@@ -79,10 +74,9 @@ pub enum StmtKind {
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Expr {
-    /// Where it starts.
     pub at: u32,
-    /// Its kind.
     pub kind: ExprKind,
 }
 

@@ -130,15 +130,14 @@ impl<'a> Lexer<'a> {
     }
 
     fn sign(&mut self, byte: u8) -> Result<(), SyntaxError> {
-        let at = self.at;
+        let (at, mut sign) = (self.at, byte);
         self.at += 1;
         match byte {
             b'(' | b'[' | b'{' => self.open += 1,
             b')' | b']' | b'}' => self.open = self.open.saturating_sub(1),
             b'-' if self.rest().starts_with('>') => {
                 self.at += 1;
-                self.push(Token::Sign('>'), at);
-                return Ok(());
+                sign = b'>';
             }
             b',' | b':' | b'=' | b'.' | b'+' | b'-' | b'*' | b';' | b'@' => {}
             _ => {
@@ -146,7 +145,7 @@ impl<'a> Lexer<'a> {
                 return self.error("a character that is not known here");
             }
         }
-        self.push(Token::Sign(char::from(byte)), at);
+        self.push(Token::Sign(char::from(sign)), at);
         Ok(())
     }
 
@@ -184,29 +183,24 @@ impl<'a> Lexer<'a> {
 
     /// A string with Python's escapes.
     fn string(&mut self, quote: u8) -> Result<String, SyntaxError> {
-        let triple = [quote; 3];
-        let triple = self.rest().as_bytes().starts_with(&triple);
-        self.at += if triple { 3 } else { 1 };
+        let quotes = [quote; 3];
+        let triple = self.rest().as_bytes().starts_with(&quotes);
+        let end = if triple { &quotes[..] } else { &quotes[..1] };
+        self.at += end.len();
         let mut bytes = Vec::new();
         loop {
-            let rest = self.rest().as_bytes();
-            let Some(&byte) = rest.first() else {
-                return self.error("a string without end");
-            };
-            if byte == quote && (!triple || rest.starts_with(&[quote; 3])) {
-                self.at += if triple { 3 } else { 1 };
+            if self.rest().as_bytes().starts_with(end) {
+                self.at += end.len();
                 return Ok(String::from_utf8_lossy(&bytes).into_owned());
             }
-            // Positions stay on boundaries of characters: a character of several bytes is taken
-            // whole.
-            let length = self.rest().chars().next().map_or(1, char::len_utf8);
-            if byte != b'\\' {
-                bytes.extend(rest.get(..length).unwrap_or_default());
-                self.at += length;
-                continue;
+            let Some(character) = self.rest().chars().next() else {
+                return self.error("a string without end");
+            };
+            self.at += character.len_utf8();
+            match character {
+                '\\' => self.escape(&mut bytes)?,
+                _ => bytes.extend(character.encode_utf8(&mut [0; 4]).as_bytes()),
             }
-            self.at += 1;
-            self.escape(&mut bytes)?;
         }
     }
 
@@ -214,34 +208,27 @@ impl<'a> Lexer<'a> {
         let Some(escaped) = self.rest().chars().next() else {
             return self.error("a string without end");
         };
-        let simple = match escaped {
-            'n' => b'\n',
-            't' => b'\t',
-            'r' => b'\r',
-            'a' => 7,
-            'b' => 8,
-            'f' => 12,
-            'v' => 11,
-            '\\' | '\'' | '"' => escaped as u8,
+        let (value, length) = match escaped {
+            'n' => (Some(b'\n'), 1),
+            't' => (Some(b'\t'), 1),
+            'r' => (Some(b'\r'), 1),
+            'a' => (Some(7), 1),
+            'b' => (Some(8), 1),
+            'f' => (Some(12), 1),
+            'v' => (Some(11), 1),
+            '\\' | '\'' | '"' => (Some(escaped as u8), 1),
             '0'..='7' => {
                 let digits = self.rest().bytes().take(3).take_while(|b| (b'0'..=b'7').contains(b));
                 let digits = digits.count();
                 let value = self.rest().get(..digits).unwrap_or_default();
-                self.at += digits;
-                bytes.push(u16::from_str_radix(value, 8).unwrap_or_default() as u8);
-                return Ok(());
+                (Some(u16::from_str_radix(value, 8).unwrap_or_default() as u8), digits)
             }
-            'x' => {
-                let value = self.rest().get(1..3).and_then(|v| u8::from_str_radix(v, 16).ok());
-                let Some(value) = value else { return self.error("an escape that is not known") };
-                self.at += 3;
-                bytes.push(value);
-                return Ok(());
-            }
-            _ => return self.error("an escape that is not known"),
+            'x' => (self.rest().get(1..3).and_then(|v| u8::from_str_radix(v, 16).ok()), 3),
+            _ => (None, 0),
         };
-        bytes.push(simple);
-        self.at += 1;
+        let Some(value) = value else { return self.error("an escape that is not known") };
+        bytes.push(value);
+        self.at += length;
         Ok(())
     }
 }

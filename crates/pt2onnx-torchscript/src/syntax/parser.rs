@@ -81,27 +81,29 @@ impl Parser<'_> {
         found
     }
 
+    /// The expression after a sign, if that is next.
+    fn after(&mut self, sign: char) -> Parse<Option<Expr>> {
+        if self.accept(sign) { self.expression().map(Some) } else { Ok(None) }
+    }
+
     fn expect(&mut self, sign: char) -> Parse<()> {
         if self.accept(sign) { Ok(()) } else { self.error(format!("expected `{sign}`")) }
     }
 
-    fn expect_token(&mut self, token: &Token, what: &str) -> Parse<()> {
-        if self.peek() != token {
-            return self.error(format!("expected {what}"));
+    fn end_of_line(&mut self) -> Parse<()> {
+        if *self.peek() != Token::Newline {
+            return self.error("expected the end of the line");
         }
         self.next += 1;
         Ok(())
     }
 
     fn name(&mut self) -> Parse<Name> {
-        match self.peek() {
-            Token::Name(name) => {
-                let name = Name::from(&**name);
-                self.next += 1;
-                Ok(name)
-            }
-            _ => self.error("expected a name"),
-        }
+        let Some(name) = self.word().map(Name::from) else {
+            return self.error("expected a name");
+        };
+        self.next += 1;
+        Ok(name)
     }
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
@@ -116,19 +118,19 @@ impl Parser<'_> {
 
     /// `import ...`, `op_version_set = 1`: they say nothing that is needed.
     fn other_line(&mut self) -> Parse<()> {
-        if !matches!(self.peek(), Token::Name(_)) {
+        if self.word().is_none() {
             return self.error("expected a class or a function");
         }
         while !matches!(self.peek(), Token::Newline | Token::End) {
             self.next += 1;
         }
-        self.expect_token(&Token::Newline, "the end of the line")
+        self.end_of_line()
     }
 
     /// A colon and the indented lines after it, or what stands on the same line.
     fn block<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         self.expect(':')?;
-        self.expect_token(&Token::Newline, "the end of the line")?;
+        self.end_of_line()?;
         if *self.peek() != Token::Indent {
             return Ok(Vec::new());
         }
@@ -162,32 +164,24 @@ impl Parser<'_> {
             class.methods.push(Arc::new(self.function()?));
             return Ok(());
         }
-        if !self.accept_word("pass") {
-            let target = self.expression()?;
-            if self.accept(':') {
-                let ty = self.expression()?;
-                let value = if self.accept('=') { Some(self.expressions()?) } else { None };
-                let ExprKind::Name(name) = target.kind else {
-                    return self.error("expected the name of an attribute");
-                };
-                class.attributes.push((name, ty, value));
-            } else {
-                self.expect('=')?;
-                let value = self.expressions()?;
-                match target.kind {
-                    ExprKind::Name(name) => class.values.push((name, value)),
-                    // `__annotations__["0"] = T`: the name is not one of Python's.
-                    ExprKind::Index(_, index) => match index.kind {
-                        ExprKind::Str(name) => {
-                            class.attributes.push(((&*name).into(), value, None))
-                        }
-                        _ => return self.error("expected a string"),
-                    },
-                    _ => return self.error("expected the name of an attribute"),
-                }
-            }
+        if self.accept_word("pass") {
+            return self.end_of_line();
         }
-        self.expect_token(&Token::Newline, "the end of the line")
+        let target = self.expression()?;
+        let ty = self.after(':')?;
+        let value = if self.accept('=') { Some(self.expressions()?) } else { None };
+        match (target.kind, ty, value) {
+            (ExprKind::Name(name), Some(ty), value) => class.attributes.push((name, ty, value)),
+            (ExprKind::Name(name), None, Some(value)) => class.values.push((name, value)),
+            // `__annotations__["0"] = T`: the name is not one of Python's.
+            (ExprKind::Index(_, index), None, Some(value)) => match index.kind {
+                ExprKind::Str(name) => class.attributes.push(((&*name).into(), value, None)),
+                _ => return self.error("expected a string"),
+            },
+            (_, None, None) => self.expect('=')?,
+            _ => return self.error("expected the name of an attribute"),
+        }
+        self.end_of_line()
     }
 
     fn function(&mut self) -> Parse<Function> {
@@ -196,18 +190,15 @@ impl Parser<'_> {
         let name = self.name()?;
         self.expect('(')?;
         let mut params = Vec::new();
-        while !self.accept(')') {
-            if !self.accept('*') {
-                let name = self.name()?;
-                let ty = if self.accept(':') { Some(self.expression()?) } else { None };
-                let default = if self.accept('=') { Some(self.expression()?) } else { None };
+        self.until(')', |parser| {
+            if !parser.accept('*') {
+                let name = parser.name()?;
+                let (ty, default) = (parser.after(':')?, parser.after('=')?);
                 params.push(Param { name, ty, default });
             }
-            if !self.is(')') {
-                self.expect(',')?;
-            }
-        }
-        let returns = if self.accept('>') { Some(self.expression()?) } else { None };
+            Ok(())
+        })?;
+        let returns = self.after('>')?;
         let body = self.block(Self::statement)?;
         Ok(Function { name, params, returns, body, at })
     }
@@ -239,7 +230,7 @@ impl Parser<'_> {
             Some("def") => StmtKind::Def(Arc::new(self.function()?)),
             _ => {
                 let kind = self.simple()?;
-                self.expect_token(&Token::Newline, "the end of the line")?;
+                self.end_of_line()?;
                 kind
             }
         };
@@ -269,18 +260,16 @@ impl Parser<'_> {
         }
         if self.accept_word("return") {
             let nothing = *self.peek() == Token::Newline;
-            return Ok(StmtKind::Return(if nothing { None } else { Some(self.expressions()?) }));
+            let value = if nothing { None } else { Some(self.expressions()?) };
+            return Ok(StmtKind::Return(value));
         }
         let target = self.expressions()?;
-        if self.accept(':') {
-            let ty = self.expression()?;
-            self.expect('=')?;
-            return Ok(StmtKind::Assign { target, ty: Some(ty), value: self.expressions()? });
+        let ty = self.after(':')?;
+        if ty.is_none() && !self.is('=') {
+            return Ok(StmtKind::Expr(target));
         }
-        if self.accept('=') {
-            return Ok(StmtKind::Assign { target, ty: None, value: self.expressions()? });
-        }
-        Ok(StmtKind::Expr(target))
+        self.expect('=')?;
+        Ok(StmtKind::Assign { target, ty, value: self.expressions()? })
     }
 
     /// One expression, or a tuple without parentheses.
@@ -372,29 +361,37 @@ impl Parser<'_> {
         Ok(Expr { at, kind })
     }
 
-    /// Items up to a closing bracket, and whether there was a comma.
-    fn items(&mut self, close: char) -> Parse<(Vec<Expr>, bool)> {
-        let (mut items, mut comma) = (Vec::new(), false);
+    /// Reads items between commas up to a closing bracket. Returns whether there was a comma.
+    fn until(&mut self, close: char, mut item: impl FnMut(&mut Self) -> Parse<()>) -> Parse<bool> {
+        let mut comma = false;
         while !self.accept(close) {
-            items.push(self.expression()?);
+            item(self)?;
             if !self.is(close) {
                 self.expect(',')?;
                 comma = true;
             }
         }
+        Ok(comma)
+    }
+
+    /// Expressions up to a closing bracket, and whether there was a comma.
+    fn items(&mut self, close: char) -> Parse<(Vec<Expr>, bool)> {
+        let mut items = Vec::new();
+        let comma = self.until(close, |parser| {
+            items.push(parser.expression()?);
+            Ok(())
+        })?;
         Ok((items, comma))
     }
 
     fn entries(&mut self) -> Parse<Vec<(Expr, Expr)>> {
         let mut entries = Vec::new();
-        while !self.accept('}') {
-            let key = self.expression()?;
-            self.expect(':')?;
-            entries.push((key, self.expression()?));
-            if !self.is('}') {
-                self.expect(',')?;
-            }
-        }
+        self.until('}', |parser| {
+            let key = parser.expression()?;
+            parser.expect(':')?;
+            entries.push((key, parser.expression()?));
+            Ok(())
+        })?;
         Ok(entries)
     }
 
@@ -418,33 +415,28 @@ impl Parser<'_> {
 
     fn call(&mut self, callee: Expr) -> Parse<ExprKind> {
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
-        while !self.accept(')') {
-            let value = self.expression()?;
+        self.until(')', |parser| {
+            let value = parser.expression()?;
             match value.kind {
-                ExprKind::Name(name) if self.accept('=') => kwargs.push((name, self.expression()?)),
+                ExprKind::Name(name) if parser.accept('=') => {
+                    kwargs.push((name, parser.expression()?));
+                }
                 _ => args.push(value),
             }
-            if !self.is(')') {
-                self.expect(',')?;
-            }
-        }
+            Ok(())
+        })?;
         Ok(ExprKind::Call(Box::new(Call { callee, args, kwargs })))
     }
 
     fn index(&mut self, base: Expr) -> Parse<ExprKind> {
-        let base = Box::new(base);
+        let (base, at) = (Box::new(base), self.at());
+        let first = if self.is(':') { None } else { Some(self.expression()?) };
         if self.accept(':') {
             let end = if self.is(']') { None } else { Some(Box::new(self.expression()?)) };
             self.expect(']')?;
-            return Ok(ExprKind::Slice(base, None, end));
+            return Ok(ExprKind::Slice(base, first.map(Box::new), end));
         }
-        let at = self.at();
-        let first = self.expression()?;
-        if self.accept(':') {
-            let end = if self.is(']') { None } else { Some(Box::new(self.expression()?)) };
-            self.expect(']')?;
-            return Ok(ExprKind::Slice(base, Some(Box::new(first)), end));
-        }
+        let Some(first) = first else { return self.error("expected an expression") };
         if self.accept(']') {
             return Ok(ExprKind::Index(base, Box::new(first)));
         }
