@@ -158,6 +158,22 @@ fn files_of_the_sources_are_there() {
     assert!(problems.is_empty(), "{problems:#?}");
 }
 
+/// docs/adding-a-builtin.md, tried literally: its row and its function are in the sources, and its
+/// case passes there.
+#[test]
+fn the_builtin_of_the_page_is_one_of_the_sources() {
+    let page = read("docs/adding-a-builtin.md");
+    let crates = "crates/pt2onnx-torchscript";
+    let files = ["src/builtins/table.rs", "src/builtins/str.rs", "tests/data/texts.txt"];
+    let sources = files.map(|file| read(&format!("{crates}/{file}")));
+    let blocks: Vec<&str> = page.split("\n```").skip(1).step_by(2).collect();
+    assert_eq!(blocks.len(), sources.len());
+    for (block, source) in blocks.iter().zip(&sources) {
+        let (_, lines) = block.split_once('\n').unwrap();
+        assert!(source.contains(&format!("\n{lines}\n")), "{lines}");
+    }
+}
+
 #[test]
 fn the_book_has_every_page() {
     let listed: BTreeSet<String> =
