@@ -208,7 +208,7 @@ impl Evaluator<'_> {
     }
 
     /// Notes the type of a tensor, which has memory for itself.
-    pub(super) fn declare(&mut self, name: &Name, meta: TensorMeta) {
+    pub(crate) fn declare(&mut self, name: &Name, meta: TensorMeta) {
         self.state.facts.values.insert(name.clone(), ValueMeta::from(meta));
         self.memory.own(name);
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     archive::Archive,
+    control::phi::plain_meta,
     error::{Error, Result},
     eval::{Env, Evaluator, Step, unsupported},
     schema::Type,
@@ -9,7 +10,7 @@ use crate::{
     types::Symbols,
     value::{Value, quantized::Kind},
 };
-use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta, strides};
+use pt2onnx_fx::{Argument, ConstantValue, InputSpec, Name, TensorMeta};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 use std::{cell::RefCell, collections::BTreeSet, fmt, sync::Arc};
@@ -487,25 +488,15 @@ impl Evaluator<'_> {
             self.state.facts.constraints.constrain(&symbol, Range::at_least(least.into()));
             dims.push(symbol);
         }
-        let name = self.new_input(path, dtype, dims);
+        let name = self.new_input(path, plain_meta(dtype, dims));
         self.interface.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
         Ok(Value::Tensor(name))
     }
 
     /// A new tensor of the program's inputs.
-    pub(crate) fn new_input(&mut self, wish: &str, dtype: DType, sizes: Vec<Expr>) -> Name {
+    pub(crate) fn new_input(&mut self, wish: &str, meta: TensorMeta) -> Name {
         let name = self.fresh(wish);
-        let meta = TensorMeta {
-            dtype,
-            strides: strides::contiguous(&sizes),
-            sizes,
-            storage_offset: Expr::ZERO,
-            requires_grad: false,
-            device: Device { kind: "cpu".into(), index: None },
-            layout: Layout::Strided,
-        };
-        self.state.facts.values.insert(name.clone(), meta.into());
-        self.memory.own(&name);
+        self.declare(&name, meta);
         self.interface.inputs.push(Argument::Tensor(name.clone()));
         name
     }

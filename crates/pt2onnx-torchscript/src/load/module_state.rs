@@ -2,6 +2,7 @@
 //! Later calls see what the first one left.
 
 use crate::{
+    control::phi::plain_meta,
     error::Problem,
     eval::{Evaluator, Step, unsupported},
     note::Note,
@@ -129,7 +130,7 @@ impl Evaluator<'_> {
             self.state.facts.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(0));
         }
         let wish = format!("b_{}", path.replace('.', "_"));
-        let name = self.new_input(&wish, dtype, sizes.to_vec());
+        let name = self.new_input(&wish, plain_meta(dtype, sizes.to_vec()));
         let taken = |spec: &InputSpec| {
             matches!(spec, InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. }
                 if **target == *path)

@@ -10,7 +10,7 @@ use crate::{
     value::{EnumMember, Item, Value, quantized::Kind},
 };
 use pt2onnx_fx::{
-    Argument, Constant, Device, InputSpec, Name, TensorMeta, ValueMeta,
+    Constant, Device, InputSpec, Name, TensorMeta,
     archive::{
         StoredTensor,
         pickle::{Id, Pickle, Value as Data},
@@ -331,13 +331,10 @@ impl Evaluator<'_> {
             return Ok(Value::Tensor(name));
         }
         let prefix = if role == Role::Parameter { "p" } else { "b" };
-        let name = self.fresh(&format!("{prefix}_{}", path.replace('.', "_")));
-        let target = Name::from(path);
         let mut meta = TensorMeta::of(&tensor);
         meta.requires_grad = role == Role::Parameter;
-        self.state.facts.values.insert(name.clone(), ValueMeta::from(meta));
-        self.memory.own(&name);
-        self.interface.inputs.push(Argument::Tensor(name.clone()));
+        let name = self.new_input(&format!("{prefix}_{}", path.replace('.', "_")), meta);
+        let target = Name::from(path);
         self.interface.specs.push(match role {
             Role::Parameter => InputSpec::Parameter { name: name.clone(), target },
             _ => InputSpec::Buffer { name: name.clone(), target, persistent: role == Role::Buffer },
@@ -352,18 +349,15 @@ impl Evaluator<'_> {
 
     /// A constant of the program; returns the name of its input.
     pub(crate) fn add_constant(&mut self, wish: &str, tensor: Tensor) -> Name {
-        let name = self.fresh(&format!("c_{}", wish.trim_start_matches('_')));
+        let meta = TensorMeta::of(&tensor);
+        let name = self.new_input(&format!("c_{}", wish.trim_start_matches('_')), meta);
         let target = if self.interface.constants.contains_key(wish) || wish.starts_with('_') {
             Name::from(format!("{wish}{}", self.interface.constants.len()))
         } else {
             Name::from(wish)
         };
-        self.state.facts.values.insert(name.clone(), ValueMeta::from(TensorMeta::of(&tensor)));
-        self.memory.own(&name);
-        self.interface.inputs.push(Argument::Tensor(name.clone()));
-        self.interface
-            .specs
-            .push(InputSpec::TensorConstant { name: name.clone(), target: target.clone() });
+        let spec = InputSpec::TensorConstant { name: name.clone(), target: target.clone() };
+        self.interface.specs.push(spec);
         self.interface.constants.insert(target.to_string(), Constant::Tensor(tensor));
         name
     }

@@ -213,8 +213,7 @@ impl Evaluator<'_> {
         meta.strides = strides::contiguous(&sizes);
         meta.sizes = sizes;
         let name = self.fresh(wish);
-        self.state.facts.values.insert(name.clone(), meta.into());
-        self.memory.own(&name);
+        self.declare(&name, meta);
         Ok(name)
     }
 
