@@ -103,23 +103,18 @@ pub fn flatten(
                 let case_split = can_split.then(|| flat(split).ok()).flatten();
                 return Ok(FlatProgram { best, case_split });
             }
-            Err(error) => {
-                let ends = match &error {
-                    Error::Run { problem, .. } => {
-                        matches!(problem, Problem::Steps(_) | Problem::Memory(_))
-                    }
-                    _ => true,
-                };
-                if failure.is_none() && ends {
-                    return Err(error);
-                }
-                if failure.is_none() || !policy.allow_sequences {
-                    failure = Some(error);
-                }
-            }
+            Err(error) if failure.is_none() && is_final(&error) => return Err(error),
+            Err(error) if failure.is_none() || !policy.allow_sequences => failure = Some(error),
+            Err(_) => {}
         }
     }
     Err(failure.unwrap_or_else(|| Error::Run { site: Box::default(), problem: unsettled() }))
+}
+
+/// Whether no other policy can do better.
+fn is_final(error: &Error) -> bool {
+    let Error::Run { problem, .. } = error else { return true };
+    matches!(problem, Problem::Steps(_) | Problem::Memory(_))
 }
 
 /// Flattens a method in one way.

@@ -104,11 +104,9 @@ impl Evaluator<'_> {
         let of_first =
             |name: &Name| values.get_index_of(name).is_some_and(|at| yes.made.contains(&at));
         let second = no.delta.stale.iter().filter(|(name, _)| !of_first(name));
-        for (name, site) in yes.delta.stale.iter().chain(second) {
-            if let Some(site) = site {
-                self.state.copies.stale.insert(name.clone(), site.clone());
-            }
-        }
+        let stale = yes.delta.stale.iter().chain(second);
+        let stale = stale.filter_map(|(name, site)| Some((name.clone(), site.clone()?)));
+        self.state.copies.stale.extend(stale);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     syntax::{Expr, ExprKind, Stmt, StmtKind},
-    value::{Optional, Ref, Tuple, Value},
+    value::{Item, Optional, Ref, Tuple, Value},
 };
 use pt2onnx_fx::{Name, TensorMeta};
 use pt2onnx_symbolic::Expr as Sym;
@@ -48,6 +48,23 @@ impl Place {
         match self {
             Self::Attribute(name) => name.clone(),
             Self::Element(at) => format!("element_{at}").into(),
+        }
+    }
+}
+
+impl Item {
+    /// The values of an object, list or dict by their places.
+    pub(crate) fn members(&self) -> Box<dyn Iterator<Item = (Place, &Value)> + '_> {
+        let element = |(at, value)| (Place::Element(at), value);
+        match self {
+            Self::List { items, .. } => Box::new(items.iter().enumerate().map(element)),
+            Self::Dict(entries) => {
+                Box::new(entries.iter().map(|(_, value)| value).enumerate().map(element))
+            }
+            Self::Object { attributes, .. } => Box::new(
+                attributes.iter().map(|(name, value)| (Place::Attribute(name.clone()), value)),
+            ),
+            Self::DynList(_) => Box::new(std::iter::empty()),
         }
     }
 }

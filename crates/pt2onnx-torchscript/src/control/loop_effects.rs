@@ -153,18 +153,12 @@ impl Evaluator<'_> {
         found: &mut Vec<Change>,
     ) -> Step<()> {
         match (before, self.state.heap.get(of.0)) {
-            (Item::List { items: a, .. }, Some(Item::List { items: b, .. }))
-                if a.len() == b.len() =>
-            {
-                let places = (0..a.len()).map(Place::Element);
-                self.member_changes(of, places.zip(a.iter().zip(b)), carried, found)
-            }
-            (Item::Dict(a), Some(Item::Dict(b)))
-                if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0)) =>
-            {
-                let values = a.iter().map(|(_, value)| value).zip(b.iter().map(|(_, v)| v));
-                let places = (0..a.len()).map(Place::Element);
-                self.member_changes(of, places.zip(values), carried, found)
+            (_, Some(after)) if self.aligned(before, after) => {
+                for ((place, before), (_, after)) in before.members().zip(after.members()) {
+                    if self.is_changed((of, &place), (before, after), carried)? {
+                        found.push(Change::Member(of, place, after.clone()));
+                    }
+                }
             }
             (Item::List { items, .. }, Some(Item::List { .. } | Item::DynList(_))) => {
                 let sample = match self.element_spec(of).map(|sample| sample.jagged_from(first)) {
@@ -176,22 +170,13 @@ impl Evaluator<'_> {
                 // The elements of the list decide before those that join it.
                 let sample = sample.filter(|s| items.is_empty() || s.jagged.is_some());
                 found.push(Change::List(of, sample));
-                Ok(())
             }
             (Item::DynList(a), Some(Item::DynList(b))) => {
                 found.extend((a != b).then_some(Change::List(of, None)));
-                Ok(())
             }
-            (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
-                if a.len() == b.len() =>
-            {
-                let places = a.keys().cloned().map(Place::Attribute);
-                let after = |name| b.get(name).unwrap_or(&Value::None);
-                let values = a.iter().map(|(name, before)| (before, after(name)));
-                self.member_changes(of, places.zip(values), carried, found)
-            }
-            _ => in_loop("it adds keys to a dict or attributes to an object"),
+            _ => return in_loop("it adds keys to a dict or attributes to an object"),
         }
+        Ok(())
     }
 
     /// The changes of the memory of variables. `inputs` are carried into the iteration.
@@ -226,22 +211,6 @@ impl Evaluator<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// Notes which attributes or elements of an item differ before and after an iteration.
-    fn member_changes<'v>(
-        &self,
-        of: Ref,
-        values: impl Iterator<Item = (Place, (&'v Value, &'v Value))>,
-        carried: &[Carried],
-        found: &mut Vec<Change>,
-    ) -> Step<()> {
-        for (place, (before, after)) in values {
-            if self.is_changed((of, &place), (before, after), carried)? {
-                found.push(Change::Member(of, place, after.clone()));
-            }
-        }
-        Ok(())
     }
 }
 

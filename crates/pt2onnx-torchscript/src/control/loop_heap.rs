@@ -13,11 +13,8 @@ use std::sync::Arc;
 /// How deeply lists, dicts and tuples may nest.
 const MAX_NESTING: usize = 20;
 
-/// A list or dict, and the one in whose place it stands after an iteration.
-struct Pair {
-    from: Ref,
-    to: Ref,
-}
+/// A list or dict, and the one in whose place it stands after an iteration, or itself.
+type Pair = (Ref, Ref);
 
 impl Evaluator<'_> {
     /// Gives a variable copies of these lists and dicts, which no other name refers to.
@@ -29,47 +26,25 @@ impl Evaluator<'_> {
         unique_owners: &mut Vec<(Name, Ref)>,
     ) -> Step<()> {
         let Some(value) = env.get(&name).cloned() else { return Ok(()) };
-        let mut made = Vec::new();
-        let value = self.owned(&value, of, &mut made, MAX_NESTING)?;
-        unique_owners.extend(made.into_iter().map(|own| (name.clone(), own)));
+        let (mut pairs, mut open) = (Vec::new(), Vec::new());
+        contained(&value, &mut open);
+        let mut seen = FxHashSet::default();
+        while let Some(at) = open.pop() {
+            let Some(item) = self.state.heap.get(at.0).filter(|_| seen.insert(at)) else {
+                continue;
+            };
+            item.members().for_each(|(_, value)| contained(value, &mut open));
+            let item = item.clone();
+            let own = if of.contains(&at) { self.alloc(item)? } else { at };
+            if own != at {
+                self.state.heap.may_be(own, at);
+                unique_owners.push((name.clone(), own));
+            }
+            pairs.push((at, own));
+        }
+        let value = self.settled(&pairs, &value);
         env.insert(name, value);
         Ok(())
-    }
-
-    fn owned(
-        &mut self,
-        value: &Value,
-        of: &[Ref],
-        made: &mut Vec<Ref>,
-        depth: usize,
-    ) -> Step<Value> {
-        let Some(depth) = depth.checked_sub(1) else { return Ok(value.clone()) };
-        if let Value::Tuple(tuple) = value {
-            let items = tuple.items.iter().map(|item| self.owned(item, of, made, depth));
-            let items = items.collect::<Step<_>>()?;
-            return Ok(Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone()))));
-        }
-        let Some((old, mut item)) =
-            item_of(value).and_then(|at| Some((at, self.state.heap.get(at.0)?.clone())))
-        else {
-            return Ok(value.clone());
-        };
-        for part in parts_of(&mut item) {
-            *part = self.owned(part, of, made, depth)?;
-        }
-        if !of.contains(&old) {
-            if let Some(slot) = self.state.heap.get_mut(old.0) {
-                *slot = item;
-            }
-            return Ok(value.clone());
-        }
-        let own = self.alloc(item)?;
-        self.state.heap.may_be(own, old);
-        made.push(own);
-        Ok(match value {
-            Value::Dict(_) => Value::Dict(own),
-            _ => Value::List(own),
-        })
     }
 
     /// Moves new lists and dicts into those of the `count` older items that they replace. Returns
@@ -88,41 +63,43 @@ impl Evaluator<'_> {
             let mut pairs = Vec::new();
             self.pairs(old, new, count, &mut pairs, MAX_NESTING);
             self.steps(pairs.len())?;
-            if pairs.is_empty() || self.is_shared(&pairs, (name, new), names, after, count)? {
+            let moved: Vec<Pair> = pairs.iter().filter(|(from, to)| from != to).copied().collect();
+            if moved.is_empty() || self.is_shared(&moved, (name, new), names, after, count)? {
                 continue;
             }
             let owns = |to| unique_owners.iter().any(|(of, own)| of == name && *own == to);
             let foreign: Vec<Ref> =
-                pairs.iter().map(|pair| pair.to).filter(|to| !owns(*to)).collect();
+                moved.iter().map(|pair| pair.1).filter(|to| !owns(*to)).collect();
             if foreign.is_empty() {
-                moves.push((name, old, new.clone()))
+                moves.push((name, pairs, new.clone()))
             } else {
                 others.push(Change::Owner(name.clone(), foreign))
             }
         }
         if others.is_empty() {
-            for (name, old, new) in moves {
-                let value = self.settled(old, &new, count, MAX_NESTING);
+            for (name, pairs, new) in moves {
+                let value = self.settled(&pairs, &new);
                 after.insert(name.clone(), value);
             }
         }
         Ok(others)
     }
 
-    /// Whether lists or dicts, before the iteration and now, have the same places.
-    fn aligned(&self, old: Option<&Item>, new: Option<&Item>) -> bool {
+    /// Whether lists, dicts or objects have the same places.
+    pub(super) fn aligned(&self, old: &Item, new: &Item) -> bool {
         match (old, new) {
-            (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => {
-                a.len() == b.len()
-            }
-            (Some(Item::Dict(a)), Some(Item::Dict(b))) => {
+            (Item::List { items: a, .. }, Item::List { items: b, .. }) => a.len() == b.len(),
+            (Item::Dict(a), Item::Dict(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0))
+            }
+            (Item::Object { attributes: a, .. }, Item::Object { attributes: b, .. }) => {
+                a.keys().eq(b.keys())
             }
             _ => false,
         }
     }
 
-    /// The lists and dicts made in the iteration that stand in the place of others.
+    /// The lists and dicts that stand in the places of others after the iteration, or stay.
     fn pairs(&self, old: &Value, new: &Value, count: usize, found: &mut Vec<Pair>, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
         if let (Value::Tuple(a), Value::Tuple(b)) = (old, new) {
@@ -133,46 +110,27 @@ impl Evaluator<'_> {
             return;
         }
         let Some((to, from)) = place(old, new, count) else { return };
-        if to != from {
-            found.push(Pair { from, to });
-        }
-        let (Some(a), Some(b)) = (self.state.heap.before(to.0), self.state.heap.get(from.0)) else {
-            return;
-        };
-        if self.aligned(Some(a), Some(b)) {
-            values_of(a).zip(values_of(b)).for_each(|(a, b)| self.pairs(a, b, count, found, depth));
+        found.push((from, to));
+        if let (Some(a), Some(b)) = (self.state.heap.before(to.0), self.state.heap.get(from.0))
+            && self.aligned(a, b)
+        {
+            let both = a.members().zip(b.members());
+            both.for_each(|((_, a), (_, b))| self.pairs(a, b, count, found, depth));
         }
     }
 
-    /// The value before the iteration, with the contents of the new one.
-    fn settled(&mut self, old: &Value, new: &Value, count: usize, depth: usize) -> Value {
-        let Some(depth) = depth.checked_sub(1) else { return new.clone() };
-        if let (Value::Tuple(a), Value::Tuple(b)) = (old, new)
-            && a.items.len() == b.items.len()
-        {
-            let both = a.items.iter().zip(&b.items);
-            let items = both.map(|(a, b)| self.settled(a, b, count, depth)).collect();
-            return Value::Tuple(Arc::new(Tuple::new(items, b.class.clone())));
-        }
-        let found = place(old, new, count);
-        let Some((to, mut item)) =
-            found.and_then(|(to, from)| Some((to, self.state.heap.get(from.0)?.clone())))
-        else {
-            return new.clone();
-        };
-        let was = self.state.heap.before(to.0).cloned();
-        let was = was.as_ref();
-        if self.aligned(was, Some(&item)) {
-            for (part, was) in
-                parts_of(&mut item).into_iter().zip(was.into_iter().flat_map(values_of))
-            {
-                *part = self.settled(was, part, count, depth);
+    /// Moves the contents of lists and dicts. Returns a value that refers to them where they are.
+    fn settled(&mut self, pairs: &[Pair], value: &Value) -> Value {
+        for (from, to) in pairs {
+            let Some(mut item) = self.state.heap.get(from.0).cloned() else { continue };
+            for part in parts_of(&mut item) {
+                *part = moved(part, pairs);
+            }
+            if let Some(slot) = self.state.heap.get_mut(to.0) {
+                *slot = item;
             }
         }
-        if let Some(slot) = self.state.heap.get_mut(to.0) {
-            *slot = item;
-        }
-        old.clone()
+        moved(value, pairs)
     }
 
     /// Whether another carried variable, something that was there before the iteration, or the
@@ -185,7 +143,7 @@ impl Evaluator<'_> {
         env: &Env,
         count: usize,
     ) -> Step<bool> {
-        let moved: FxHashSet<Ref> = pairs.iter().flat_map(|pair| [pair.from, pair.to]).collect();
+        let moved: FxHashSet<Ref> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
         if moved.len() != 2 * pairs.len() {
             return Ok(true);
         }
@@ -197,14 +155,14 @@ impl Evaluator<'_> {
             if own.insert(at)
                 && let Some(item) = self.state.heap.get(at.0)
             {
-                values_of(item).for_each(|value| contained(value, &mut open));
+                item.members().for_each(|(_, value)| contained(value, &mut open));
             } else if moved.contains(&at) {
                 return Ok(true);
             }
             steps += 1;
         }
         // A list that takes in another one is nowhere else.
-        if pairs.iter().any(|pair| own.contains(&pair.to)) {
+        if pairs.iter().any(|(_, to)| own.contains(to)) {
             return Ok(true);
         }
         let variables = names.iter().filter(|name| *name != of).filter_map(|name| env.get(name));
@@ -233,6 +191,20 @@ impl Evaluator<'_> {
     }
 }
 
+/// A value with the lists and dicts in whose places others stand.
+fn moved(value: &Value, pairs: &[Pair]) -> Value {
+    let to = |item: &Ref| pairs.iter().find(|(from, _)| from == item).map_or(*item, |pair| pair.1);
+    match value {
+        Value::List(item) => Value::List(to(item)),
+        Value::Dict(item) => Value::Dict(to(item)),
+        Value::Tuple(tuple) => {
+            let items = tuple.items.iter().map(|item| moved(item, pairs)).collect();
+            Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone())))
+        }
+        other => other.clone(),
+    }
+}
+
 /// The list or dict that a value is.
 fn item_of(value: &Value) -> Option<Ref> {
     match value {
@@ -246,15 +218,6 @@ fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
     let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
     let (to, from) = item_of(old).zip(item_of(new))?;
     (same_kind && (to == from || from.0 >= count)).then_some((to, from))
-}
-
-/// The values in a list or dict.
-fn values_of(item: &Item) -> Box<dyn Iterator<Item = &Value> + '_> {
-    match item {
-        Item::List { items, .. } => Box::new(items.iter()),
-        Item::Dict(entries) => Box::new(entries.iter().map(|(_, value)| value)),
-        Item::Object { .. } | Item::DynList(_) => Box::new(std::iter::empty()),
-    }
 }
 
 /// The values in a list or dict, to be changed.
