@@ -1,7 +1,6 @@
 //! Tensors that share memory, and writes that all of them see.
 
 mod conditional;
-mod identity_results;
 mod inplace_view;
 mod may_alias;
 
@@ -12,7 +11,10 @@ use crate::{
     schema::Schema,
     value::Value,
 };
-use pt2onnx_fx::Name;
+use pt2onnx_fx::{
+    Name,
+    views::{Alias, View},
+};
 
 impl Evaluator<'_> {
     /// The memory that a result may share: that of the argument with the same alias.
@@ -87,5 +89,39 @@ impl Evaluator<'_> {
     /// The tensor that this one is, if it is the result of a write into it.
     pub(crate) fn write_base_of(&self, name: &Name) -> Name {
         self.memory.write_base_of(&self.current(name))
+    }
+
+    /// The result that is an argument, where an operator has nothing to do: all that changes it in
+    /// place, its shape too, changes the argument. In a list, such arguments take their places.
+    pub(crate) fn identity_result(
+        &mut self,
+        shared: &[Alias],
+        results: &[Value],
+    ) -> Step<Option<Value>> {
+        // A constant counts as a number only where nothing was made of it.
+        let is_kept = |shared: &&Alias| {
+            shared.view == View::Itself && !self.cx.pool_numbers.contains(&shared.base)
+        };
+        // In the order of the results.
+        let kept: Vec<&Alias> = shared.iter().filter(is_kept).collect();
+        let mut rest = kept.iter().peekable();
+        let mut argument = |result: &Name| {
+            let shared = rest.next_if(|shared| shared.result == *result)?;
+            Some(Value::Tensor(shared.base.clone()))
+        };
+        match results {
+            [Value::Tensor(result)] => Ok(argument(result)),
+            [Value::List(list)] if !kept.is_empty() => {
+                for item in self.items_mut(*list)? {
+                    if let Value::Tensor(result) = item
+                        && let Some(of) = argument(result)
+                    {
+                        *item = of;
+                    }
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
     }
 }

@@ -1,13 +1,16 @@
-//! Calls: of names that are built in, functions, classes and methods.
+//! Calls: of names that are built in, functions, classes and methods, and of the root module with
+//! its hooks.
 
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, overload::is_plain, unbound, unsupported},
+    eval::{
+        Env, Evaluator, Flow, Step, expected, overload::is_plain, raises, unbound, unsupported,
+    },
     schema::Type,
-    state::frame::Frame,
+    state::Frame,
     syntax::{Call, ExprKind},
-    value::{Callee, Item, Value},
+    value::{Callee, Item, Ref, Value},
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{ModuleFrame, Name};
@@ -295,5 +298,67 @@ impl Evaluator<'_> {
             (Type::Named(name), Value::Enum(member)) => member.class == **name,
             _ => is_plain(value, ty),
         }
+    }
+
+    /// The class of an object.
+    pub(crate) fn class_of(&self, object: Ref) -> Step<Arc<ClassDef>> {
+        match self.state.heap.get(object.0) {
+            Some(Item::Object { class, .. }) => Ok(class.clone()),
+            _ => unsupported("this object"),
+        }
+    }
+
+    /// `modules[index]`.
+    pub(crate) fn module_item(&mut self, object: Ref, index: &Value) -> Step<Value> {
+        if self.has_method(&Value::Object(object), "__getitem__") {
+            let args = vec![index.clone()];
+            return self.method(&Value::Object(object), "__getitem__", args, Vec::new());
+        }
+        let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
+            return unsupported("this object");
+        };
+        let modules = attributes.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
+        let modules: Vec<(&Name, &Value)> = modules.collect();
+        let found = match (index, index.as_int()) {
+            (Value::Str(name), _) => modules.iter().find(|(n, _)| ***n == **name),
+            (_, Some(at)) => {
+                pt2onnx_symbolic::axis(at, modules.len()).and_then(|at| modules.get(at))
+            }
+            (_, None) => return expected("a known index", index),
+        };
+        let missing = || raises("IndexError: no such module");
+        found.map_or_else(missing, |(_, value)| Ok((*value).clone()))
+    }
+
+    /// Calls a method of the root module, with its hooks.
+    pub(crate) fn run_root(
+        &mut self,
+        root: &Value,
+        method: &str,
+        mut args: Vec<Value>,
+    ) -> Step<Value> {
+        let Value::Object(object) = root else {
+            return expected("a module", root);
+        };
+        let class = self.class_of(*object)?;
+        let hooks =
+            |list: &str| if method == "forward" { class.class.names(list) } else { Vec::new() };
+        for hook in hooks("__forward_pre_hooks__") {
+            let given = self.tuple(args.clone(), None)?;
+            match self.method(root, hook, vec![given], Vec::new())? {
+                Value::None => {}
+                Value::Tuple(tuple) => args = tuple.items.clone(),
+                other => args = vec![other],
+            }
+        }
+        let mut result = self.method(root, method, args.clone(), Vec::new())?;
+        for hook in hooks("__forward_hooks__") {
+            let given = self.tuple(args.clone(), None)?;
+            match self.method(root, hook, vec![given, result.clone()], Vec::new())? {
+                Value::None => {}
+                other => result = other,
+            }
+        }
+        Ok(result)
     }
 }

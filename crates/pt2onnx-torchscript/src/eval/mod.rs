@@ -7,7 +7,6 @@ pub(crate) mod const_eval;
 pub(crate) mod context;
 pub(crate) mod emit;
 pub(crate) mod expr;
-pub(crate) mod module;
 pub(crate) mod origin;
 pub(crate) mod overload;
 pub(crate) mod stmt;

@@ -5,7 +5,7 @@ use crate::{
     eval::Evaluator,
     note::Note,
     ranges::{Line, Origin},
-    state::frame::Frame,
+    state::Frame,
 };
 use pt2onnx_fx::{ModuleFrame, NodeMeta};
 use std::sync::Arc;

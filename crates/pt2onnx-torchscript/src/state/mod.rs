@@ -1,7 +1,6 @@
 //! The abstract state: all that a branch or a loop body may change.
 
 pub(crate) mod equality;
-pub(crate) mod frame;
 pub(crate) mod heap;
 pub(crate) mod journal;
 pub(crate) mod liveness;
@@ -13,12 +12,12 @@ use crate::{
     types::{Contents, Facts},
     value::Value,
 };
-use frame::CallStack;
 use heap::{Heap, HeapDelta};
 use journal::{Changes, Journal};
 use may_alias::MayAlias;
-use pt2onnx_fx::{Name, Node};
+use pt2onnx_fx::{ModuleFrame, Name, Node};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 use std::{cell::Cell, sync::Arc};
 
@@ -47,6 +46,33 @@ pub(crate) struct State {
     pub(crate) warnings: Vec<Note>,
     /// Steps of comparisons and texts, which are counted with the next other step.
     pub(crate) work: Cell<u64>,
+}
+
+/// A function that runs.
+pub(crate) struct Frame {
+    /// Position of its file.
+    pub(crate) file: usize,
+    pub(crate) function: Name,
+    /// Where in the file it is now.
+    pub(crate) at: u32,
+    /// How many items the heap had when it began.
+    pub(crate) heap: usize,
+    /// The module whose method it is.
+    pub(crate) module: Option<ModuleFrame>,
+}
+
+/// The functions that run, outermost first.
+#[derive(Default)]
+pub(crate) struct CallStack {
+    pub(crate) frames: Vec<Frame>,
+    /// How deeply expressions, statements and calls nest.
+    pub(crate) depth: usize,
+    /// The type that autocast makes operators compute in, where it is on.
+    pub(crate) autocast: Option<DType>,
+    /// How many parts the assignment that runs takes its value apart into.
+    pub(crate) expected_arity: Option<usize>,
+    /// The activity while no function runs, for messages.
+    pub(crate) outside: &'static str,
 }
 
 /// In what the branches of a condition may differ.
