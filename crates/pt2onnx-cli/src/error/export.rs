@@ -209,7 +209,8 @@ fn write(error: &writer::Error) -> CommandError {
             let report = CommandError::new(Code::Usage, what).place(path.display());
             let report = if path == other_path { report } else { report.place(format_args!("the same file as {}", other_path.display())) };
             report.help(match *output {
-                "output" => "give another name with -o",
+                "output" | "outputs" => "give another name with -o",
+                "page" => "give another name with --html",
                 "report" => "give another name with --report",
                 _ => "give another name with --weights-file",
             })
