@@ -41,19 +41,26 @@ pub fn mlp() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/mlp.pt2")
 }
 
+/// The records of an archive, by their whole names.
+pub fn records(archive: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut archive = ZipArchive::new(Cursor::new(fs::read(archive).unwrap())).unwrap();
+    let count = archive.len();
+    let record = |i| {
+        let (mut record, mut bytes) = (archive.by_index(i).unwrap(), Vec::new());
+        record.read_to_end(&mut bytes).unwrap();
+        (record.name().unwrap().into_owned(), bytes)
+    };
+    (0..count).map(record).collect()
+}
+
 /// The archive with every record changed by `edit`, which gets the name without the archive's
 /// folder.
 pub fn edited(archive: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Vec<u8> {
-    let mut old = ZipArchive::new(Cursor::new(fs::read(archive).unwrap())).unwrap();
-    let mut records = Vec::new();
-    for i in 0..old.len() {
-        let mut record = old.by_index(i).unwrap();
-        let mut bytes = Vec::new();
-        record.read_to_end(&mut bytes).unwrap();
-        let name = record.name().unwrap().into_owned();
+    let edit = |(name, bytes): (String, Vec<u8>)| {
         let bytes = edit(name.split_once('/').map_or(&*name, |(_, rest)| rest), bytes);
-        records.push((name, bytes));
-    }
+        (name, bytes)
+    };
+    let records: Vec<_> = records(archive).into_iter().map(edit).collect();
     zip(records.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
 }
 
