@@ -7,8 +7,8 @@
 mod bundles;
 
 use pt2onnx::{
-    Detail, Error, Exporter, OnnxProgram, Options, OutputCheck, Tolerance, WarningKind, Weights,
-    ir::{Model, NodeId},
+    Detail, Error, Exporter, OnnxProgram, Options, OutputCheck, Tolerance, Weights,
+    ir::Model,
     opt::{self, Level},
     read_weights,
     tensor::Tensor,
@@ -166,103 +166,6 @@ fn at_other_options() {
     }
 }
 
-fn exported(name: &str, modules: &[&str]) -> OnnxProgram {
-    let exporter = Exporter::new().module_functions(modules.iter().copied());
-    exporter.export(case(name).archive).unwrap()
-}
-
-/// The functions, and how often each is called.
-fn calls(model: &Model) -> Vec<String> {
-    let nodes = model.all_nodes();
-    let functions = model.functions.iter().map(|f| {
-        let calls = nodes.iter().filter(|n| f.is_called_by(&model[**n])).count();
-        let attributes = f.attributes.iter().map(|a| format!(" {a}")).collect::<String>();
-        format!("{} {calls}{attributes}", f.name)
-    });
-    functions.collect()
-}
-
-#[test]
-fn equal_blocks_are_one_function() {
-    let program = exported("module_blocks", &["all"]);
-    assert_eq!(
-        calls(program.model()),
-        [
-            "Embedding 1",
-            "LayerNorm 2",
-            "Linear 6",
-            "GELU 1",
-            "LayerNorm_1 1",
-            "Attention 1",
-            "Feed 1",
-            "Block 3",
-        ]
-    );
-    let model = program.model();
-    let named = |n: &NodeId| model[*n].name.as_deref() == Some("blocks.1");
-    let node = model.nodes(Model::MAIN).find(named).expect("the call of the second block");
-    let metadata = &model[model[node].origins[0]].metadata;
-    let metadata: Vec<String> = metadata.iter().map(|(k, v)| format!("{k} = {v}")).collect();
-    assert_eq!(
-        metadata,
-        [
-            "namespace = : modules.register.<locals>.module_blocks.<locals>.Encoder/\
-             blocks.1: modules.register.<locals>.Block",
-            "pkg.torch.onnx.class_hierarchy = ['modules.register.<locals>.module_blocks.<locals>.Encoder', \
-             'modules.register.<locals>.Block']",
-            "pkg.torch.onnx.name_scopes = ['', 'blocks.1']",
-        ]
-    );
-}
-
-#[test]
-fn modules_by_class_and_path() {
-    for (modules, expected) in [
-        (&["Block"][..], &["Block 3"][..]),
-        (&["blocks.1", "modules.register.*.Feed"], &["Feed 3", "Block 1"]),
-        (&["blocks.1"], &["Block 1"]),
-        (&["blocks.*"], &["Block 3"]),
-        (&["blocks.2.feed", "torch.nn.modules.activation.GELU"], &["GELU 3", "Feed 1"]),
-        (&["blocks.*.attention.*"], &["Linear 12"]),
-    ] {
-        let exporter = Exporter::new().module_functions(modules.iter().copied());
-        let made = exporter.export(case("module_blocks").archive);
-        assert_eq!(calls(made.unwrap().model()), expected, "{modules:?}");
-    }
-}
-
-#[test]
-fn attributes_where_values_differ() {
-    let program = exported("module_attributes", &["all"]);
-    assert_eq!(
-        calls(program.model()),
-        [
-            "Conv2d 3 kernel_shape pads strides",
-            "LeakyReLU 3 alpha",
-            "MaxPool2d 2 kernel_shape strides",
-            "Scale 3 value axis shape",
-        ]
-    );
-    let program = exported("module_control", &["all"]);
-    assert_eq!(calls(program.model()), ["Gate 2", "Repeat 1"]);
-}
-
-#[test]
-fn modules_that_are_not_there() {
-    let archive = || case("module_control").archive;
-    let failed = Exporter::new().module_functions(["Gate", "Gates"]).export(archive());
-    let Err(Error::Module(error)) = failed else { panic!("{failed:?}") };
-    assert_eq!(
-        error.to_string(),
-        "no module is called `Gates`: give `all`, a class (modules.register.<locals>.module_control.<locals>.Gate, \
-         modules.register.<locals>.module_control.<locals>.Repeat) or a path (first, repeat, second)"
-    );
-    let flat = bundles::testdata().join("models/symbolic.pt2");
-    let program = Exporter::new().module_functions(["all"]).export(flat).unwrap();
-    let kinds: Vec<WarningKind> = program.warnings().iter().map(|w| w.kind).collect();
-    assert!(kinds.contains(&WarningKind::Functions), "{kinds:?}");
-}
-
 #[test]
 fn weights_are_applied_and_values_found() {
     let case = case("module_blocks");
@@ -278,61 +181,6 @@ fn weights_are_applied_and_values_found() {
     assert!(same(&results(&mut flat, &case).unwrap(), &results(&mut program, &case).unwrap()));
     let middle = |program: &OnnxProgram| program.compute_values(&["middle"], &case.inputs[0]);
     assert!(same(&[middle(&flat).unwrap()], &[middle(&program).unwrap()]));
-}
-
-#[test]
-fn reports_count_calls() {
-    let program = exported("module_control", &["all"]);
-    let report = program.report();
-    let functions = &report.model.as_ref().unwrap().functions;
-    let counts: Vec<usize> = functions.values().copied().collect();
-    assert_eq!(counts, [2, 1], "{functions:?}");
-    assert!(report.to_markdown().contains("### Functions"));
-}
-
-#[test]
-fn functions_that_call_themselves_are_not_inlined() {
-    let text = r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
-        g (float[2] x) => (float[2] y) { y = my.f (x) }
-        <domain: "my", opset_import: ["" : 20, "my" : 1]> f (x) => (y) { y = my.f (x) }"#;
-    let model: Model = text.parse().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.onnx");
-    pt2onnx::writer::save(&model, &path, pt2onnx::SaveOptions::default()).unwrap();
-    let mut program = OnnxProgram::open(&path).unwrap();
-    assert!(matches!(program.inline(), Err(Error::Domain(_))));
-    assert_eq!(program.model().functions.len(), 1);
-}
-
-/// A model has one version of each domain, and takes those that only its functions in use import.
-#[test]
-fn versions_of_functions() {
-    let program = |imports: &str, call: &str, own: &str, body: &str| {
-        let text = format!(
-            r#"<ir_version: 9, opset_import: [{imports}]> g (float[2,3] x) => (float[2,3] y) {{ {call} }}
-            <domain: "l", opset_import: [{own}]> f (x) => (a) {{ {body} }}"#
-        );
-        let model: Model = text.parse().unwrap();
-        OnnxProgram::from_bytes(pt2onnx::writer::to_bytes(&model).unwrap(), [])
-    };
-    let (both, gelu) = (r#""" : 17, "l" : 1"#, "a = com.microsoft.Gelu (x)");
-    let own = r#""" : 17, "com.microsoft" : 1"#;
-    let mut imported = program(both, "y = l.f (x)", own, gelu).unwrap();
-    imported.inline().unwrap();
-    assert_eq!(imported.model().imports.get("com.microsoft"), Some(&1));
-    let two = r#""" : 17, "l" : 1, "c" : 1"#;
-    let mut other =
-        program(two, "t = l.f (x) y = c.g (t)", r#""" : 17, "c" : 2"#, "a = c.g (x)").unwrap();
-    let error = other.inline().unwrap_err().to_string();
-    assert_eq!(error, "the function l.f imports the domain c at version 2, and the model at 1");
-    let mut alone =
-        program(r#""l" : 1"#, "y = l.f (x)", r#""" : 11"#, "a = Softmax <axis = 0> (x)").unwrap();
-    alone.inline().unwrap();
-    assert_eq!(alone.model().opset, 11);
-    let unused =
-        || program(both, "y = Neg (x)", r#""" : 11"#, "a = Softmax <axis = 0> (x)").unwrap();
-    unused().inline().unwrap();
-    unused().convert_opset(18).unwrap();
 }
 
 /// A later stage fails: no earlier one has changed the program.

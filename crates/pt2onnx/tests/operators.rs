@@ -1,8 +1,8 @@
-//! Ops that stay what they are, and the domains that a model imports.
+//! Ops that stay what they are, with their arguments.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx::{
-    Detail, Error, Exporter, Operators, Warning, WarningKind,
+    Detail, Exporter, Operators,
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, Device, NamedArg, OpName, SymArg},
@@ -35,44 +35,6 @@ fn exporter(operators: Operators) -> Exporter {
     Exporter::new().provenance(Detail::None).unsupported_ops(operators)
 }
 
-/// `cat` is a custom op, the first `linear` an ATen op that is not known.
-fn strange() -> ExportedProgram {
-    program(|i, name| match (i, name) {
-        (_, "cat") => Some("torch.ops.mylib.cat.special"),
-        (1, "linear") => Some("torch.ops.aten.linear.new"),
-        _ => None,
-    })
-}
-
-const CAT: &str = "cat = mylib.cat <dim: int = 1, input_names: strings = [\"tensors\", \"tensors\", \"tensors\"], \
-                   overload_name: string = \"special\"> (tensor_x, input_dict_tensor_x, input_list_0)";
-const LINEAR: &str = "linear = org.pytorch.aten.linear <input_names: strings = [\"input\", \"weight\", \"bias\"], \
-                      overload_name: string = \"new\"> (cat, fc_combined.weight, fc_combined.bias)";
-
-#[test]
-fn every_unsupported_op_falls_through() {
-    let nodes = nodes(exporter(Operators::Fallthrough), strange());
-    assert_eq!(nodes, [CAT, LINEAR, "sigmoid = Sigmoid (linear)"]);
-}
-
-#[test]
-fn of_unsupported_ops_only_atens_fall_back() {
-    let result = exporter(Operators::AtenFallback).export(strange());
-    let error = result.err().unwrap().to_string();
-    assert!(error.contains("mylib.cat.special") && !error.contains("aten.linear"), "{error}");
-    let known = program(|i, _| (i == 1).then_some("torch.ops.aten.linear.new"));
-    let nodes = nodes(exporter(Operators::AtenFallback), known);
-    let cat = "cat = Concat <axis: int = 1> (tensor_x, input_dict_tensor_x, input_list_0)";
-    assert_eq!(nodes, [cat, LINEAR, "sigmoid = Sigmoid (linear)"]);
-}
-
-#[test]
-fn all_of_aten() {
-    let nodes = nodes(exporter(Operators::Aten), program(|_, _| None));
-    let sigmoid = "sigmoid = org.pytorch.aten.sigmoid <input_names: strings = [\"self\"]> (linear)";
-    assert_eq!(nodes[2], sigmoid);
-}
-
 #[test]
 fn aten_nodes_have_all_arguments() {
     let mut known = program(|i, _| match i {
@@ -99,22 +61,6 @@ fn aten_nodes_have_all_arguments() {
     }
     let error = exporter(Operators::Aten).export(program(|_, _| None)).err().unwrap();
     assert!(error.to_string().contains("that is a list of tensors (`tensors`)"), "{error}");
-}
-
-/// `aten::linear` with an argument that its translation does not take.
-#[test]
-fn what_a_translation_does_not_take_falls_back() {
-    let mut program = program(|_, _| None);
-    Arc::make_mut(&mut program.graph.nodes[1]).args.push(NamedArg {
-        name: "more".into(),
-        kind: ArgKind::Keyword,
-        value: Argument::Int(3),
-    });
-    assert!(exporter(Operators::Onnx).export(program.clone()).is_err());
-    let nodes = nodes(exporter(Operators::AtenFallback).optimize(Level::Off), program);
-    let linear = "linear = org.pytorch.aten.linear <more: int = 3, input_names: strings = [\"input\", \"weight\", \"bias\"]> \
-                  (cat, fc_combined.weight, fc_combined.bias)";
-    assert_eq!(nodes[1], linear);
 }
 
 #[test]
@@ -150,28 +96,4 @@ fn arguments_of_all_kinds() {
                     device: string = \"cuda:1\", complex: floats = [1.0, -2.0], \
                     input_names: strings = [\"gaps\", \"gaps\", \"gaps\"]> (linear, \"\", linear)";
     assert_eq!(nodes[2], expected);
-}
-
-#[test]
-fn domains_are_imported_as_told() {
-    let export = |exporter: Exporter| exporter.export(strange());
-    let program = export(exporter(Operators::Fallthrough)).unwrap();
-    let imports = |p: &pt2onnx::OnnxProgram| -> Vec<(String, u32)> {
-        let imports = p.model().imports.iter();
-        imports.map(|(d, v)| (d.clone(), *v)).collect()
-    };
-    let of = |domain: &str, version| (domain.to_owned(), version);
-    assert_eq!(imports(&program), [of("mylib", 1), of("org.pytorch.aten", 1)]);
-    assert!(program.warnings().is_empty());
-
-    let custom = || exporter(Operators::Fallthrough).custom_opset("mylib", 4);
-    let program = export(custom().custom_opset("other", 3)).unwrap();
-    assert_eq!(imports(&program), [of("mylib", 4), of("org.pytorch.aten", 1)]);
-    let warning = "version 3 is given for the domain other, but no node uses that domain";
-    assert_eq!(program.warnings(), [Warning::new(WarningKind::Domain, warning)]);
-
-    let result = export(exporter(Operators::Fallthrough).custom_opset("ai.onnx", 4));
-    assert!(matches!(result, Err(Error::Domain(_))));
-    let twice = export(custom().custom_opset("mylib", 2)).unwrap_err();
-    assert_eq!(twice.to_string(), "the option `custom-opset` is given twice for `mylib`");
 }

@@ -5,8 +5,8 @@ mod bundles;
 
 use indexmap::IndexMap;
 use pt2onnx::{
-    Error, Exporter, Misfit, OnnxProgram, SaveOptions, Unused, Warning, WarningKind, Weights,
-    apply_weights, ir::Def, read_weights, tensor::DType, tensor::Tensor,
+    Error, Exporter, Misfit, OnnxProgram, SaveOptions, Weights, ir::Def, read_weights,
+    tensor::DType, tensor::Tensor,
 };
 use safetensors::{Dtype, serialize_to_file, tensor::TensorView};
 use std::{
@@ -18,10 +18,6 @@ use tempfile::tempdir;
 
 fn mlp() -> PathBuf {
     bundles::testdata().join("models/mlp.pt2")
-}
-
-fn fake() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data/fake_weights.pt2")
 }
 
 /// The outputs for three inputs of two rows.
@@ -173,19 +169,6 @@ fn weights_are_replaced() {
     assert!(matches!(usual.apply_weights(&other), Err(Error::Weights(_))));
 }
 
-/// A weight is known by its name in the program, also where two change names.
-#[test]
-fn renamed_weights() {
-    let weights = read_weights(mlp()).unwrap();
-    let expected = outputs(&mut Exporter::new().export(mlp()).unwrap());
-    let exporter = Exporter::new().weights(Weights::None);
-    let exporter = exporter.rename("fc0.bias", "fc_combined.bias");
-    let exporter = exporter.rename("fc_combined.bias", "fc0.bias");
-    let mut program = exporter.rename("fc1.bias", "b").export(mlp()).unwrap();
-    program.apply_weights(&weights).unwrap();
-    assert_eq!(outputs(&mut program), expected);
-}
-
 #[test]
 fn weights_as_inputs() {
     let folder = tempdir().unwrap();
@@ -219,28 +202,6 @@ fn weights_as_inputs() {
     assert!(matches!(missing, Err(Error::Weights(m)) if m.len() == weights.len()));
     read.apply_weights(&weights).unwrap();
     assert_eq!(outputs(&mut read), expected);
-}
-
-#[test]
-fn an_archive_without_values_is_exported_without() {
-    let folder = tempdir().unwrap();
-    let file = folder.path().join("m.onnx");
-    let program = Exporter::new().export(fake()).unwrap();
-    let warning = "the archive has no values for 2 of 2 weights: the model is written without weights; \
-                   it is complete when weights are applied";
-    assert_eq!(program.warnings(), [Warning::new(WarningKind::Weights, warning).about("")]);
-    program.save(&file).unwrap();
-    let mut model = OnnxProgram::open(&file).unwrap().model().clone();
-    let Err(misfits) = apply_weights(&mut model, &read_weights(fake()).unwrap()) else {
-        panic!("applied");
-    };
-    assert_eq!(misfits.len(), 2, "{misfits:?}");
-    for weights in [Weights::Embed, Weights::External] {
-        let program = Exporter::new().weights(weights).export(fake()).unwrap();
-        assert!(
-            matches!(program.save(&file), Err(Error::Write(pt2onnx::writer::Error::NoData(n))) if n.len() == 2)
-        );
-    }
 }
 
 /// ONNX Runtime itself reads the archive, and data files in parts.
@@ -331,22 +292,6 @@ fn weights_are_left_out_when_a_model_is_saved() {
     assert!(held(&file).iter().filter(|(name, _)| weights.contains_key(name)).all(|(_, has)| *has));
 }
 
-#[test]
-fn weights_that_the_model_does_not_use() {
-    let weights = read_weights(mlp()).unwrap();
-    let mut other = weights.clone();
-    other.insert("fc9.weight".into(), weights["fc0.bias"].clone());
-    let unused = vec![Misfit::Unused("fc9.weight".to_owned())];
-    for mode in [Weights::None, Weights::Auto] {
-        let mut program = Exporter::new().weights(mode).export(mlp()).unwrap();
-        let Err(Error::Weights(misfits)) = program.apply_weights(&other) else { panic!("applied") };
-        assert_eq!(misfits, unused);
-        let allowed = program.apply_weights_with(&other, Unused::Allow).unwrap();
-        assert_eq!(allowed, ["fc9.weight"]);
-        program.apply_weights(&weights).unwrap();
-    }
-}
-
 /// The weights of a batch normalisation that was folded are not in the model any more.
 #[test]
 fn weights_that_were_folded() {
@@ -435,31 +380,4 @@ fn some_weights_without_values() {
         matches!(&error, Error::Write(pt2onnx::writer::Error::NoData(names)) if names == &["lifted"]),
         "{error}"
     );
-}
-
-/// Weights that are inputs as well become constants if all are such; numbers that callers may set
-/// do not.
-#[test]
-fn weights_that_are_inputs() {
-    let weights = r#"<ir_version: 8, opset_import: ["" : 17]>
-        g (float[n, 2] x, float[2, 2] w = {1, 2, 3, 4}, float[2] b = {5, 6}) => (float[n, 2] y) { y = Gemm (x, w, b) }"#;
-    let rewritten = |text: &str, keep: bool| {
-        let bytes = pt2onnx::writer::to_bytes(&text.parse().unwrap()).unwrap();
-        let mut program = OnnxProgram::from_bytes(bytes, []).unwrap();
-        let mut options = pt2onnx::Options::default();
-        options.keep_initializers_as_inputs = keep;
-        program.rewrite(&options, None, None).unwrap();
-        let told = program.warnings().iter().any(|w| w.kind == WarningKind::Inputs);
-        let model = program.model();
-        let name = |v: &pt2onnx::ir::Value| model[*v].name.as_ref().unwrap().to_string();
-        (model.inputs().iter().map(name).collect::<Vec<_>>(), told)
-    };
-    assert_eq!(rewritten(weights, false), (vec!["x".to_owned()], true));
-    assert_eq!(rewritten(weights, true), (["x", "w", "b"].map(str::to_owned).to_vec(), false));
-    let number = r#"<ir_version: 8, opset_import: ["" : 17]>
-        g (float[n, 2] x, float b = {5}) => (float[n, 2] y) { y = Add (x, b) }"#;
-    assert_eq!(rewritten(number, false).0, ["x", "b"]);
-    let constant = r#"<ir_version: 8, opset_import: ["" : 17]>
-        g (float[n, 2] x, float[2, 2] w = {1, 2, 3, 4}) => (float[n, 2] y) <float[2] b = {5, 6}> { y = Gemm (x, w, b) }"#;
-    assert_eq!(rewritten(constant, false).0, ["x", "w"]);
 }

@@ -7,34 +7,8 @@ use pt2onnx::{
     tensor::Tensor,
 };
 
-/// Layers with activation functions, sums, pools, moves and a bias that is too large for integers.
-const NETWORK: &str = "g (float[2, 3, 8, 8] x) => (float[2, 10] y)
-  <float[8,3,3,3] w = {8,3,3,3}, float[8] b = {8,1}, float[8,8,3,3] v = {8,8,3,3}, float[128,10] u = {128,10}> {
-  a = Conv <pads = [1, 1, 1, 1]> (x, w, b)
-  r = Relu (a)
-  c = Conv <pads = [1, 1, 1, 1]> (r, v)
-  s = Add (c, r)
-  t = Relu (s)
-  p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (t)
-  f = Flatten (p)
-  y = MatMul (f, u)
-}";
-
-/// Products of activations, and a normalisation between layers.
-const ATTENTION: &str = "g (float[2, 5, 16] x) => (float[2, 5, 16] y)
-  <float[16,16] q = {16,16}, float[16,16] k = {16,16}, float[16,16] v = {16,16}, float[16] one = {16,1}> {
-  a = MatMul (x, q)
-  b = MatMul (x, k)
-  c = MatMul (x, v)
-  bt = Transpose <perm = [0, 2, 1]> (b)
-  s = MatMul (a, bt)
-  p = Softmax (s)
-  o = MatMul (p, c)
-  y = LayerNormalization (o, one)
-}";
-
 /// The model after calibration on these inputs, as its file.
-fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgram, Error> {
+fn calibrated(model: &Model, words: &str, samples: &[Tensor]) -> Result<OnnxProgram, Error> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("samples.npz");
     let names = model.inputs().iter().map(|v| model[*v].name.as_ref().unwrap().to_string());
@@ -42,90 +16,37 @@ fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgr
     let bytes = pt2onnx::to_npz(arrays.iter().map(|(n, t)| (n, t))).unwrap();
     std::fs::write(&path, bytes).unwrap();
     let mut program = program(model);
-    let options = options(json);
+    let options = options(words);
     let mut compression = options.compression();
     compression.ranges = program.calibrate(&compression, options.calibration_method, &[path])?;
     program.compress(&compression)?;
     Ok(program)
 }
 
-/// Model, opset, more options, how ranges are found, largest error, and how often some operators
-/// are there.
-type Activations =
-    (&'static str, u32, &'static str, &'static str, f32, &'static [(&'static str, usize)]);
-
 #[test]
 fn activations_of_8_bits() {
-    let cases: &[Activations] = &[
-        (NETWORK, 20, "", "min-max", 0.05, &[("QuantizeLinear", 6), ("DequantizeLinear", 10)]),
-        (NETWORK, 20, "", "percentile", 0.05, &[("QuantizeLinear", 6)]),
-        (NETWORK, 20, "", "entropy", 0.2, &[("QuantizeLinear", 6)]),
-        (NETWORK, 11, "", "min-max", 0.05, &[("QuantizeLinear", 6)]),
-        (
-            NETWORK,
-            20,
-            r#", "target": "tensorrt", "opset": 20"#,
-            "min-max",
-            0.05,
-            &[("DequantizeLinear", 9)],
-        ),
-        (
-            NETWORK,
-            20,
-            r#", "compress-exclude": ["MatMul"]"#,
-            "min-max",
-            0.05,
-            &[("QuantizeLinear", 3)],
-        ),
-        (
-            NETWORK,
-            20,
-            r#", "compress-include": ["MatMul"]"#,
-            "min-max",
-            0.05,
-            &[("QuantizeLinear", 1)],
-        ),
-        (ATTENTION, 20, "", "min-max", 0.1, &[("DequantizeLinear", 8)]),
-        (ATTENTION, 13, "", "percentile", 0.1, &[]),
-        (TIED, 20, "", "min-max", 0.05, &[("QuantizeLinear", 1), ("Gather", 2)]),
-        (TURNED, 20, "", "min-max", 0.05, &[("QuantizeLinear", 1), ("Transpose", 0)]),
-        (BODY, 20, "", "min-max", 0.05, &[("QuantizeLinear", 0), ("DequantizeLinear", 1)]),
-        (PRODUCTS, 20, "", "min-max", 0.05, &[("QuantizeLinear", 2)]),
-        (PRODUCTS, 20, r#", "signed": true"#, "min-max", 0.05, &[("QuantizeLinear", 2)]),
-        (TURNED, 20, r#", "signed": true"#, "min-max", 0.05, &[("QuantizeLinear", 1)]),
-    ];
-    for (text, opset, more, method, tolerance, expected) in cases {
-        let json = format!(
-            r#"{{"min-elements": 100, "quantize": "static-int8", "calibration-method": "{method}"{more}}}"#
-        );
-        let text = if *opset < 17 {
-            text.replace("LayerNormalization (o, one)", "Mul (o, one)")
-        } else {
-            (*text).to_owned()
+    for [place, words, counts] in rows(include_str!("activations.txt")) {
+        let [name, opset, tolerance] = *place.split(' ').collect::<Vec<_>>() else { panic!() };
+        let words = format!("min-elements=100 quantize=static-int8 {words}");
+        let opset: u32 = opset.parse().unwrap();
+        let text = match opset {
+            ..17 => text(name).replace("LayerNormalization (o, one)", "Mul (o, one)"),
+            _ => text(name).to_owned(),
         };
-        let model = model(*opset, &text);
+        let model = model(opset, &text);
         let inputs = inputs(&model);
         let mut after =
-            calibrated(&model, &json, &inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
-        let found = operators(&after);
-        for (op, count) in *expected {
-            assert_eq!(found.get(*op).copied().unwrap_or(0), *count, "{op} in {json}: {found:?}");
-        }
+            calibrated(&model, &words, &inputs).unwrap_or_else(|e| panic!("{words}: {e}"));
+        assert_counts(&after, counts, &words);
         // ONNX Runtime makes no `QGemm` of a weight without them.
-        assert!(!json.contains("signed") || weights_have_zero_points(after.model()), "{json}");
+        assert!(!words.contains("signed") || weights_have_zero_points(after.model()), "{words}");
         let wanted = program(&model).run(&inputs).unwrap();
-        if json.contains("tensorrt") || json.contains("signed") {
+        if words.contains("tensorrt") || words.contains("signed") {
             // As it is: ONNX Runtime's products of int8 saturate on some processors.
             after.session(&SessionOptions::new().optimize(false), &[]).unwrap();
         }
-        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
-        for (wanted, got) in wanted.iter().zip(&got) {
-            assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
-            let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
-            let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
-            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-            assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
-        }
+        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{words}: {e}"));
+        assert_near(&wanted, &got, tolerance.parse().unwrap(), &words);
     }
 }
 
@@ -151,8 +72,9 @@ fn bias_of_zeros() {
         );
         let x: Vec<f32> = numbers(32, 3).iter().map(|x| x * 5000.0).collect();
         let x = Tensor::from_slice(vec![1, 32], &x).unwrap();
-        let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
-        let mut after = calibrated(&text.parse().unwrap(), json, std::slice::from_ref(&x)).unwrap();
+        let words = "min-elements=1 quantize=static-int8";
+        let mut after =
+            calibrated(&text.parse().unwrap(), words, std::slice::from_ref(&x)).unwrap();
         let y = after.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
         assert!((y[1] - 0.75).abs() < 0.05, "{opset}: {y:?}");
     }
@@ -173,13 +95,10 @@ fn weights_with_one_scale() {
         );
         let model = model(20, &text);
         let inputs = inputs(&model);
-        let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
-        let got = calibrated(&model, json, &inputs).unwrap().run(&inputs).unwrap();
+        let words = "min-elements=1 quantize=static-int8";
+        let got = calibrated(&model, words, &inputs).unwrap().run(&inputs).unwrap();
         let wanted = program(&model).run(&inputs).unwrap();
-        let (wanted, got) = (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
-        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-        assert!(error <= 0.05 * largest, "{nodes}: {error} of {largest}");
+        assert_near(&wanted, &got, 0.05, nodes);
     }
 }
 
@@ -191,7 +110,7 @@ fn bias_beside_tiny_weights() {
         ("float[1, 8, 2, 2] y", "float[8, 4, 1, 1]", "Conv (x, w, b)"),
         ("float[1, 8, 2, 2] y", "float[4, 4, 1, 1]", "ConvTranspose <group = 2> (x, w, b)"),
     ];
-    for (opset, more) in [(20, ""), (11, ""), (20, r#", "target": "tensorrt""#)] {
+    for (opset, more) in [(20, ""), (11, ""), (20, " target=tensorrt")] {
         for (output, shape, layer) in cases {
             // All weights are tiny without scales for channels.
             let large = if opset < 13 { 1e-12 } else { 0.5 };
@@ -205,8 +124,8 @@ fn bias_beside_tiny_weights() {
             );
             let model: Model = text.parse().unwrap();
             let x = [Tensor::from_slice(vec![1, 4, 2, 2], &numbers(16, 3)).unwrap()];
-            let json = format!(r#"{{"min-elements": 1, "quantize": "static-int8"{more}}}"#);
-            let got = calibrated(&model, &json, &x).unwrap().run(&x).unwrap();
+            let words = format!("min-elements=1 quantize=static-int8{more}");
+            let got = calibrated(&model, &words, &x).unwrap().run(&x).unwrap();
             let wanted = program(&model).run(&x).unwrap();
             let (wanted, got) =
                 (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
@@ -219,10 +138,10 @@ fn bias_beside_tiny_weights() {
 /// Arrays of several samples, and samples that are not finite or do not fit.
 #[test]
 fn samples_may_be_several_and_must_be_finite_and_fit() {
-    let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
+    let words = "min-elements=1 quantize=static-int8";
     let scale = |model: &Model, sizes: &[usize], all: &[f32]| {
         let sample = Tensor::from_slice(sizes, all).unwrap();
-        let made = calibrated(model, json, &[sample]).map_err(|e| e.to_string())?;
+        let made = calibrated(model, words, &[sample]).map_err(|e| e.to_string())?;
         let found = made.model().values().find(|(_, d)| d.name.as_deref() == Some("x_scale"));
         Ok(found.map(|(_, data)| data.constant().unwrap().to_vec::<f32>().unwrap()[0] * 255.0))
     };

@@ -13,6 +13,23 @@ pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
+/// The text of a model of `models.txt`.
+pub fn text(name: &str) -> &'static str {
+    let mut models = include_str!("models.txt").split("\n== ").skip(1);
+    let texts = models.find_map(|model| {
+        let (head, text) = model.split_once('\n')?;
+        (head.split(':').next() == Some(name)).then_some(text)
+    });
+    texts.unwrap_or_else(|| panic!("no model {name}"))
+}
+
+/// The lines of a table, in columns.
+pub fn rows<const N: usize>(table: &'static str) -> Vec<[&'static str; N]> {
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let columns = |row: &'static str| row.split('|').map(str::trim).collect::<Vec<_>>();
+    rows.map(|row| columns(row).try_into().unwrap_or_else(|_| panic!("{row}"))).collect()
+}
+
 /// A model of a text, in which `{32,16}` stands for a constant's sizes and elements.
 pub fn model(opset: u32, text: &str) -> Model {
     let mut out = format!("<ir_version: 10, opset_import: [\"\" : {opset}]>\n");
@@ -37,14 +54,45 @@ pub fn program(model: &Model) -> OnnxProgram {
     OnnxProgram::from_bytes(writer::to_bytes(model).unwrap(), []).unwrap()
 }
 
-pub fn options(json: &str) -> Options {
-    serde_json::from_str(json).unwrap()
+/// Options of words such as `quantize=int8` and `signed`.
+pub fn options(words: &str) -> Options {
+    let value = |key: &str, text: &str| match text.parse::<i64>() {
+        Ok(number) => number.into(),
+        _ if key.ends_with("clude") => text.split(',').collect(),
+        _ => text.into(),
+    };
+    let option = |word: &str| match word.split_once('=') {
+        Some((key, text)) => (key.to_owned(), value(key, text)),
+        None => (word.to_owned(), true.into()),
+    };
+    let all: serde_json::Map<_, serde_json::Value> = words.split(' ').map(option).collect();
+    serde_json::from_value(all.into()).unwrap()
 }
 
-pub fn compressed(model: &Model, json: &str) -> Result<OnnxProgram, Error> {
+pub fn compressed(model: &Model, words: &str) -> Result<OnnxProgram, Error> {
     let mut program = program(model);
-    program.compress(&options(json).compression())?;
+    program.compress(&options(words).compression())?;
     Ok(program)
+}
+
+/// Compares how often operators are there with a row's counts: `Cast=3`.
+pub fn assert_counts(program: &OnnxProgram, counts: &str, what: &str) {
+    let found = operators(program);
+    for (op, count) in counts.split_whitespace().filter_map(|count| count.split_once('=')) {
+        let there = found.get(op).copied().unwrap_or(0).to_string();
+        assert_eq!(there, count, "{op} in {what}: {found:?}");
+    }
+}
+
+/// Compares floats. The tolerance is relative to the largest element.
+pub fn assert_near(wanted: &[Tensor], got: &[Tensor], tolerance: f32, what: &str) {
+    for (wanted, got) in wanted.iter().zip(got) {
+        assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{what}");
+        let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
+        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(error <= tolerance * largest, "{what}: {error} of {largest}");
+    }
 }
 
 pub fn operators(program: &OnnxProgram) -> BTreeMap<String, usize> {
@@ -82,68 +130,3 @@ pub fn constants(model: &Model) -> BTreeMap<String, Vec<u8>> {
         used.filter_map(|(_, data)| Some((data.name.as_ref()?.to_string(), data.constant()?)));
     all.map(|(name, tensor)| (name, tensor.to_bytes().into_owned())).collect()
 }
-
-pub const PRODUCTS: &str = "g (float[2, n, 32] x, float[5, 48] y, int64[3] i) => (float[2, n, 16] a, float[5, 24] b, float[3, 32] c)
-  <float[32,16] w = {32,16}, float[24,48] v = {24,48}, float[24] bias = {24,1}, float[40,32] t = {40,32}> {
-  a = MatMul (x, w)
-  b = Gemm <transB = 1> (y, v, bias)
-  c = Gather (t, i)
-}";
-
-pub const CONVOLUTIONS: &str = "g (float[1, 3, 9, 9] x) => (float[1, 6, 11, 11] y)
-  <float[8,3,3,3] w = {8,3,3,3}, float[8,6,5,5] v = {8,6,5,5}> {
-  a = Conv (x, w)
-  y = ConvTranspose (a, v)
-}";
-
-/// A table that is also the weight of a product, as in language models.
-pub const TIED: &str = "g (int64[2, 5] i) => (float[2, 5, 40] y) <float[40,32] t = {40,32}> {
-  a = Gather (t, i)
-  b = Transpose <perm = [1, 0]> (t)
-  y = MatMul (a, b)
-}";
-
-pub const TURNED: &str = "g (float[2, 32] x) => (float[2, 40] y) <float[40,32] t = {40,32}> {
-  b = Transpose <perm = [1, 0]> (t)
-  y = MatMul (x, b)
-}";
-
-/// A product in a body.
-pub const BODY: &str = "g (bool c, float[2, 32] x) => (float[2, 16] y) <float[32,16] w = {32,16}> {
-  y = If (c) <
-    then_branch = a () => (float[2, 16] p) { p = MatMul (x, w) },
-    else_branch = b () => (float[2, 16] q) { r = MatMul (x, w) q = Neg (r) }
-  >
-}";
-
-/// A weight of two products. One takes it transposed.
-pub const BOTH_WAYS: &str = "g (float[2, 32] x, float[2, 32] y) => (float[2, 32] a, float[2, 32] b) <float[32,32] w = {32,32}> {
-  a = MatMul (x, w)
-  b = Gemm <transB = 1> (y, w)
-}";
-
-/// The same behind a `Transpose` that is not folded, in the other order.
-pub const TURNED_TOO: &str = "g (float[2, 32] x, float[2, 24] y) => (float[2, 24] a, float[2, 32] b) <float[32,24] w = {32,24}> {
-  t = Transpose <perm = [1, 0]> (w)
-  b = MatMul (y, t)
-  a = MatMul (x, w)
-}";
-
-/// A table whose rows a product weighs.
-pub const WEIGHED: &str = "g (int64[3] i, float[2, 40] p) => (float[3, 40] a, float[2, 40] b) <float[40,40] t = {40,40}> {
-  a = Gather (t, i)
-  b = MatMul (p, t)
-}";
-
-/// A table whose axis is counted from the end.
-pub const TABLE: &str = "g (int64[3] i) => (float[3, 32] y) <float[40,32] t = {40,32}> { y = Gather <axis = -2> (t, i) }";
-
-/// Results that a node quantises already, after the product and in bodies.
-pub const QUANTISED: &str = "g (bool c, float[2, 32] x) => (float[2, 16] a, float[2, 16] y)
-  <float[32,16] w = {32,16}, uint8[2,1] k = {1, 2}> {
-  a = MatMul (x, w)
-  y = If (c) <
-    then_branch = a () => (float[2, 16] p) { q, s, z = DynamicQuantizeLinear (x) f = Cast <to = 1> (s) r = MatMul (x, w) p = Mul (r, f) },
-    else_branch = b () => (float[2, 16] r) { q, s, z = DynamicQuantizeLinear (x) f = MatMul (x, w) r = Mul (f, s) }
-  >
-}";

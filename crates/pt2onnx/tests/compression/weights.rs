@@ -3,194 +3,36 @@
 use crate::models::*;
 use pt2onnx::{OnnxProgram, Options, SaveOptions, Weights, ir, opt::Level, tensor::DType};
 
-/// Model, opset, options, largest error relative to the largest element, and how often some
-/// operators are there.
-type Case = (&'static str, u32, &'static str, f32, &'static [(&'static str, usize)]);
-
-const CASES: &[Case] = &[
-    (PRODUCTS, 20, r#"{"cast-weights": "float16"}"#, 1e-3, &[("Cast", 3)]),
-    (PRODUCTS, 20, r#"{"cast-weights": "bfloat16"}"#, 8e-3, &[("Cast", 3)]),
-    (PRODUCTS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2), ("Gather", 2)]),
-    (PRODUCTS, 11, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 3)]),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int8", "zero-points": true}"#,
-        1e-2,
-        &[("DequantizeLinear", 3)],
-    ),
-    (PRODUCTS, 21, r#"{"quantize": "int8", "block-size": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
-    (
-        PRODUCTS,
-        21,
-        r#"{"quantize": "int8", "block-size": 32, "zero-points": true}"#,
-        1e-2,
-        &[("DequantizeLinear", 3)],
-    ),
-    (PRODUCTS, 21, r#"{"quantize": "int4", "block-size": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
-    (
-        PRODUCTS,
-        21,
-        r#"{"quantize": "int4", "block-size": 16, "zero-points": true}"#,
-        0.15,
-        &[("DequantizeLinear", 3)],
-    ),
-    (PRODUCTS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 3)]),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int4", "target": "ort"}"#,
-        0.15,
-        &[("MatMulNBits", 2), ("GatherBlockQuantized", 1)],
-    ),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int4", "target": "ort", "zero-points": true, "block-size": 16}"#,
-        0.15,
-        &[("MatMulNBits", 2)],
-    ),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int4", "target": "ort", "block-size": 32, "accuracy-level": 4}"#,
-        0.15,
-        &[("MatMulNBits", 2)],
-    ),
-    (PRODUCTS, 20, r#"{"quantize": "float8"}"#, 0.1, &[("DequantizeLinear", 3)]),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "dynamic-int8"}"#,
-        3e-2,
-        &[("MatMulInteger", 2), ("DynamicQuantizeLinear", 2)],
-    ),
-    (PRODUCTS, 20, r#"{"precision": "float16"}"#, 5e-3, &[("Cast", 5)]),
-    (
-        PRODUCTS,
-        21,
-        r#"{"precision": "float16", "quantize": "int4", "block-size": 32}"#,
-        0.15,
-        &[("DequantizeLinear", 3)],
-    ),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int8", "compress-include": ["t", "Gemm"]}"#,
-        1e-2,
-        &[("DequantizeLinear", 1)],
-    ),
-    (
-        PRODUCTS,
-        20,
-        r#"{"quantize": "int8", "compress-exclude": ["w"]}"#,
-        1e-2,
-        &[("DequantizeLinear", 1)],
-    ),
-    (CONVOLUTIONS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2)]),
-    (CONVOLUTIONS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 2)]),
-    (CONVOLUTIONS, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
-    (TIED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
-    (
-        TIED,
-        20,
-        r#"{"quantize": "int8", "target": "tensorrt"}"#,
-        1e-2,
-        &[("Gather", 1), ("DequantizeLinear", 1)],
-    ),
-    (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
-    (TIED, 21, r#"{"quantize": "int4", "block-size": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
-    (
-        TIED,
-        20,
-        r#"{"quantize": "int4", "target": "ort"}"#,
-        0.2,
-        &[("MatMulNBits", 1), ("GatherBlockQuantized", 1)],
-    ),
-    (TURNED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Transpose", 0), ("DequantizeLinear", 1)]),
-    (
-        TURNED,
-        21,
-        r#"{"quantize": "int4", "block-size": 16}"#,
-        0.15,
-        &[("Transpose", 0), ("DequantizeLinear", 1)],
-    ),
-    (
-        TURNED,
-        20,
-        r#"{"quantize": "int4", "target": "ort"}"#,
-        0.15,
-        &[("Transpose", 0), ("MatMulNBits", 1)],
-    ),
-    (
-        TURNED,
-        20,
-        r#"{"quantize": "dynamic-int8"}"#,
-        3e-2,
-        &[("Transpose", 0), ("MatMulInteger", 1)],
-    ),
-    (BODY, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
-    (BODY, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2)]),
-    (BODY, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2)]),
-    (BODY, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
-    (BOTH_WAYS, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
-    (BOTH_WAYS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
-    (TURNED_TOO, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
-    (WEIGHED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
-    (WEIGHED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
-    (TABLE, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2)]),
-    (TABLE, 20, r#"{"quantize": "dynamic-int8"}"#, 1e-2, &[("Gather", 2)]),
-    (TABLE, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("GatherBlockQuantized", 1)]),
-    (
-        QUANTISED,
-        20,
-        r#"{"quantize": "dynamic-int8"}"#,
-        3e-2,
-        &[("MatMulInteger", 3), ("DynamicQuantizeLinear", 2)],
-    ),
-];
-
 #[test]
 fn results_stay_near() {
-    for (text, opset, json, tolerance, expected) in CASES {
-        let precise = json.starts_with(r#"{"precision": "float16"}"#);
-        let min = if precise { "{" } else { "{\"min-elements\": 100, " };
-        let json = &json.replacen('{', min, 1);
-        let model = model(*opset, text);
+    for [place, words, counts] in rows(include_str!("weights.txt")) {
+        let [name, opset, tolerance] = *place.split(' ').collect::<Vec<_>>() else { panic!() };
+        // Half precision has no smallest weight.
+        let precise = words == "precision=float16";
+        let words = if precise { words.to_owned() } else { format!("min-elements=100 {words}") };
+        let model = model(opset.parse().unwrap(), text(name));
         let mut before = program(&model);
-        let mut after = compressed(&model, json).unwrap_or_else(|e| panic!("{json}: {e}"));
-        let found = operators(&after);
-        for (op, count) in *expected {
-            let there = found.get(*op).copied().unwrap_or(0);
-            assert_eq!(there, *count, "{op} in {json}: {found:?}");
-        }
+        let mut after = compressed(&model, &words).unwrap_or_else(|e| panic!("{words}: {e}"));
+        assert_counts(&after, counts, &words);
         let inputs = inputs(&model);
         let wanted = before.run(&inputs).unwrap();
-        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
-        for (wanted, got) in wanted.iter().zip(&got) {
-            assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
-            let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
-            let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
-            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-            assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
-        }
+        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{words}: {e}"));
+        assert_near(&wanted, &got, tolerance.parse().unwrap(), &words);
         // Bytes do not depend on the way to write them.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.onnx");
         let save = SaveOptions { threshold: 1, ..Weights::External.into() };
         after.save_with(&path, save).unwrap();
         let read = OnnxProgram::open(&path).unwrap();
-        assert_eq!(constants(read.model()), constants(after.model()), "{json}");
+        assert_eq!(constants(read.model()), constants(after.model()), "{words}");
     }
 }
 
 #[test]
 fn what_is_lost_is_told() {
-    let program = compressed(
-        &model(21, TURNED),
-        r#"{"quantize": "int8", "block-size": 32, "min-elements": 1}"#,
-    )
-    .unwrap();
+    let program =
+        compressed(&model(21, text("turned")), "quantize=int8 block-size=32 min-elements=1")
+            .unwrap();
     assert!(program.compressed()[0].snr_db.is_none());
     program.to_bytes().unwrap();
     let all = program.compressed();
@@ -204,9 +46,9 @@ fn what_is_lost_is_told() {
 /// They are not run: their products saturate on some processors.
 #[test]
 fn signed_codes_are_the_others_less_128() {
-    for text in [PRODUCTS, TIED, TURNED, BODY] {
-        let weights = |json: &str| {
-            let program = compressed(&model(20, text), json).unwrap();
+    for text in ["products", "tied", "turned", "body"].map(text) {
+        let weights = |words: &str| {
+            let program = compressed(&model(20, text), words).unwrap();
             // The result is valid.
             program.to_bytes().unwrap();
             let codes = |v: &ir::ValueData| {
@@ -215,9 +57,8 @@ fn signed_codes_are_the_others_less_128() {
             };
             program.model().values().filter_map(|(_, v)| codes(v)).collect::<Vec<_>>()
         };
-        let unsigned = weights(r#"{"min-elements": 100, "quantize": "dynamic-int8"}"#);
-        let signed =
-            weights(r#"{"min-elements": 100, "quantize": "dynamic-int8", "signed": true}"#);
+        let unsigned = weights("min-elements=100 quantize=dynamic-int8");
+        let signed = weights("min-elements=100 quantize=dynamic-int8 signed");
         assert!(unsigned.iter().any(|(dtype, _)| *dtype == DType::U8));
         let moved = unsigned.into_iter().map(|(dtype, codes)| match dtype {
             DType::U8 => (DType::I8, codes.into_iter().map(|c| c.wrapping_sub(128)).collect()),
@@ -243,25 +84,22 @@ fn computed_weights_are_compressed() {
         program
     };
     let before = optimised().to_bytes().unwrap().len();
-    let wanted = program(&model).run(&inputs).unwrap()[0].to_vec::<f32>().unwrap();
-    for (json, share, tolerance) in [
-        (r#"{"cast-weights": "float16"}"#, 0.55, 1e-3),
-        (r#"{"cast-weights": "bfloat16"}"#, 0.55, 1e-2),
-        (r#"{"quantize": "int8", "cast-weights": "float16"}"#, 0.35, 2e-2),
-        (r#"{"precision": "float16"}"#, 0.55, 5e-3),
+    let wanted = program(&model).run(&inputs).unwrap();
+    for (words, share, tolerance) in [
+        ("cast-weights=float16", 0.55, 1e-3),
+        ("cast-weights=bfloat16", 0.55, 1e-2),
+        ("quantize=int8 cast-weights=float16", 0.35, 2e-2),
+        ("precision=float16", 0.55, 5e-3),
     ] {
         let mut after = optimised();
-        after.compress(&options(json).compression()).unwrap();
+        after.compress(&options(words).compression()).unwrap();
         let size = after.to_bytes().unwrap().len();
-        assert!((size as f64) < share * before as f64, "{json}: {size} of {before}");
-        let got = after.run(&inputs).unwrap()[0].to_vec::<f32>().unwrap();
-        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-        assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
+        assert!((size as f64) < share * before as f64, "{words}: {size} of {before}");
+        assert_near(&wanted, &after.run(&inputs).unwrap(), tolerance, words);
     }
     // A warning counts them, too.
     let mut after = optimised();
-    let none = options(r#"{"cast-weights": "float16", "min-elements": 1000000}"#);
+    let none = options("cast-weights=float16 min-elements=1000000");
     after.compress(&none.compression()).unwrap();
     let warning = after.warnings()[0].to_string();
     assert!(warning.contains("1 of fewer than 1000000 elements"), "{warning}");
@@ -270,8 +108,8 @@ fn computed_weights_are_compressed() {
 /// Optimising a model again keeps its small weights.
 #[test]
 fn casts_of_weights_stay() {
-    let text = TURNED.replace("40", "80");
-    let mut program = compressed(&model(20, &text), r#"{"cast-weights": "float16"}"#).unwrap();
+    let text = text("turned").replace("40", "80");
+    let mut program = compressed(&model(20, &text), "cast-weights=float16").unwrap();
     program.rewrite(&Options::default(), None, None).unwrap();
     let bytes = program.to_bytes().unwrap();
     let mut again = OnnxProgram::from_bytes(bytes.clone(), []).unwrap();

@@ -14,15 +14,11 @@ mod nodes;
 
 use bundles::{testdata, unpack};
 use pt2onnx::{
-    Detail, Exporter, OnnxProgram,
+    Exporter, OnnxProgram,
     ir::{Def, Metadata, Model, Type, Value},
 };
 use serde_json::Value as Json;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Display,
-    fs,
-};
+use std::{collections::BTreeMap, fmt::Display, fs};
 
 const FX_NODE: &str = "pkg.torch.onnx.fx_node";
 const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
@@ -55,12 +51,6 @@ fn export(exporter: &Exporter, archive: &[u8]) -> OnnxProgram {
 fn props<T: Display>(metadata: &Metadata<T>) -> Props {
     let entries = metadata.iter().map(|(k, v)| (k.to_string(), v.to_string()));
     entries.collect()
-}
-
-/// The last words of the keys.
-fn keys<T>(metadata: &Metadata<T>) -> String {
-    let keys = metadata.iter().map(|(k, _)| k.rsplit('.').next().unwrap());
-    keys.map(str::to_owned).collect::<Vec<_>>().join(" ")
 }
 
 /// As `metadata.py` has types: `float[s18,2*s3]`.
@@ -128,65 +118,4 @@ fn as_pytorch_writes_it() {
         found.extend(lines.into_iter().map(|line| format!("{case}: {line}")));
     }
     listed::check(&found);
-}
-
-#[test]
-fn as_much_as_is_asked_for() {
-    let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
-    let keys = |exporter: Exporter| {
-        let program = export(&exporter, &archive);
-        let model = program.model();
-        let node = model.nodes(Model::MAIN).next().unwrap();
-        let origin = model[node].origins[0];
-        [
-            keys(&model.graph_metadata),
-            keys(&model[model.inputs()[0]].metadata),
-            keys(&model[origin].metadata),
-        ]
-    };
-    let nodes = "namespace class_hierarchy fx_node name_scopes stack_trace";
-    for (detail, expected) in [
-        (Detail::Full, ["graph_signature range_constraints guards_code", "kind persistent", nodes]),
-        (Detail::Basic, ["range_constraints", "", "namespace"]),
-        (Detail::None, ["", "", ""]),
-    ] {
-        assert_eq!(keys(Exporter::new().provenance(detail)), expected);
-    }
-}
-
-#[test]
-fn stack_traces_without_folders() {
-    let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
-    let program = export(&Exporter::new().strip_paths(true), &archive);
-    let model = program.model();
-    let traces: BTreeSet<String> =
-        nodes::said(model).into_iter().map(|p| p[STACK_TRACE].clone()).collect();
-    let files: BTreeSet<&str> = traces
-        .iter()
-        .flat_map(|t| t.lines())
-        .filter_map(|l| l.trim_start().strip_prefix("File \"")?.split('"').next())
-        .collect();
-    assert_eq!(files.into_iter().collect::<Vec<_>>(), ["linear.py", "seedcase.py"]);
-}
-
-#[test]
-fn what_the_user_says_of_the_model() {
-    let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
-    let exporter = Exporter::new()
-        .metadata_prop("a", "1")
-        .metadata_prop("b", "2")
-        .metadata_prop("a", "3")
-        .model_doc("words")
-        .model_version(7)
-        .producer("me")
-        .node_docs(true);
-    let program = export(&exporter, &archive);
-    let model = program.model();
-    assert_eq!(
-        props(&model.metadata),
-        Props::from([("a".into(), "3".into()), ("b".into(), "2".into())])
-    );
-    let said = (model.doc_string.as_deref(), model.model_version, model.producer.as_deref());
-    assert_eq!(said, (Some("words"), Some(7), Some("me")));
-    assert!(model.source_lines);
 }
