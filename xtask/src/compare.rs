@@ -31,8 +31,8 @@ impl fmt::Display for Counts {
 }
 
 /// Runs `COMMAND ARCHIVE -o NAME.onnx ARGS` with `old` and `new` in an empty folder, for each
-/// `*.pt2` below `folder`, or for about `sample` of them. Prints the differences: exit codes, names
-/// of files, contents.
+/// `*.pt2` and `*.pt` below `folder`, or for about `sample` of them. Prints the differences: exit
+/// codes, names of files, contents.
 pub fn compare(
     old: &Path,
     new: &Path,
@@ -76,7 +76,7 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "pt2") {
+            } else if path.extension().is_some_and(|e| e == "pt2" || e == "pt") {
                 found.push(path);
             }
         }

@@ -13,7 +13,7 @@ fn differences_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("below")).unwrap();
-    for archive in ["same.pt2", "below/bytes.pt2", "more.pt2", "code.pt2", "not.zip"] {
+    for archive in ["same.pt", "below/bytes.pt2", "more.pt2", "code.pt2", "not.zip"] {
         fs::write(path(archive), archive).unwrap();
     }
     let command = |name: &str, rest: &str| {
