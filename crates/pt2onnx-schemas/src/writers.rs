@@ -1,10 +1,11 @@
 //! Overloads that write into arguments, and their functional variants, as the schemas declare them.
 
 use crate::{LIST, Schema, Type};
-use std::sync::{LazyLock, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
 /// The arguments that an overload writes into.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// `add_`: its first argument. There is a variant if that is a tensor, and the only one.
     First(Option<Variant>),
@@ -25,29 +26,47 @@ pub struct Variant {
     pub is_view: bool,
 }
 
-/// All schemas, in the order of their names.
-static LINES: LazyLock<Vec<&str>> =
-    LazyLock::new(|| LIST.lines().filter(|line| !line.starts_with('#')).collect());
-
-/// Those with a `!`, and their writes, computed on first use.
-static WRITERS: LazyLock<Vec<(&str, OnceLock<Writes>)>> = LazyLock::new(|| {
-    let writing = LINES.iter().filter(|line| line.contains('!'));
-    writing.map(|line| (*line, OnceLock::new())).collect()
-});
+/// The writes that were computed before, by schema.
+static WRITES: RwLock<BTreeMap<&str, Writes>> = RwLock::new(BTreeMap::new());
 
 /// The writes of an overload such as `aten::add_.Tensor`. `None` if there are none, or if PyTorch's
 /// list does not have it.
-pub fn writes(overload: &str) -> Option<&'static Writes> {
-    let at = WRITERS.binary_search_by(|(line, _)| full_name(line).cmp(overload)).ok()?;
-    let (schema, writes) = WRITERS.get(at)?;
-    Some(writes.get_or_init(|| Schema::parse(schema).map_or(Writes::Other, |s| read(&s))))
+pub fn writes(overload: &str) -> Option<Writes> {
+    let line = find(overload).filter(|line| line.contains('!'))?;
+    let known = WRITES.read().unwrap_or_else(PoisonError::into_inner).get(line).copied();
+    Some(known.unwrap_or_else(|| {
+        let writes = Schema::parse(line).map_or(Writes::Other, |schema| read(&schema));
+        WRITES.write().unwrap_or_else(PoisonError::into_inner).insert(line, writes);
+        writes
+    }))
 }
 
 /// Whether an overload writes nothing, and a result may share memory with an argument.
 pub fn returns_alias(overload: &str) -> bool {
-    let at = LINES.binary_search_by(|line| full_name(line).cmp(overload));
-    let line = at.ok().and_then(|at| LINES.get(at)).filter(|line| !line.contains('!'));
+    let line = find(overload).filter(|line| !line.contains('!'));
     line.and_then(|line| line.rsplit_once("->")).is_some_and(|(_, to)| to.contains("Tensor("))
+}
+
+/// The schema of an overload.
+fn find(overload: &str) -> Option<&'static str> {
+    from(overload).next().filter(|line| full_name(line) == overload)
+}
+
+/// The lines of [`LIST`] whose names are not before `name`. The search bisects the text: to split
+/// it into lines first would take longer than most conversions.
+fn from(name: &str) -> impl Iterator<Item = &'static str> {
+    let (mut start, mut end) = (0, LIST.len());
+    while start < end {
+        let (head, tail) = LIST.split_at(start.midpoint(end));
+        let line_start = head.rfind('\n').map_or(0, |at| at + 1);
+        let line_end = tail.find('\n').map_or(LIST.len(), |at| head.len() + at + 1);
+        if full_name(&LIST[line_start..line_end]) < name {
+            start = line_end;
+        } else {
+            end = line_start;
+        }
+    }
+    LIST[start..].lines()
 }
 
 fn full_name(line: &str) -> &str {
@@ -87,10 +106,9 @@ pub fn functional_name(name: &str) -> Option<String> {
 /// one with fewer parameters.
 fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Variant> {
     let prefix = format!("{}::{name}", schema.namespace);
-    let start = LINES.partition_point(|line| full_name(line) < prefix.as_str());
-    let named = LINES.get(start..)?.iter().take_while(|line| line.starts_with(&prefix));
+    let named = from(&prefix).take_while(|line| line.starts_with(&prefix));
     let overloads = named.filter(|line| line[prefix.len()..].starts_with(['(', '.']));
-    let pure = overloads.filter(|line| !line.contains('!')).filter_map(|line| Schema::parse(line));
+    let pure = overloads.filter(|line| !line.contains('!')).filter_map(Schema::parse);
     let in_order = |s: &Schema| {
         let same = s.params.iter().zip(params).all(|(a, b)| a.slot.ty == b.slot.ty);
         let rest = s.params.get(params.len()..);
@@ -164,7 +182,7 @@ mod tests {
             ("aten::add.Tensor", "nothing"),
             ("aten::no_such_op_", "nothing"),
         ] {
-            let show = |kind: &str, variant: &Option<Variant>| match variant {
+            let show = |kind: &str, variant: Option<Variant>| match variant {
                 None => kind.to_owned(),
                 Some(v) => {
                     let view = if v.is_view { "view " } else { "" };
@@ -197,6 +215,7 @@ mod tests {
 
     #[test]
     fn the_list_is_sorted() {
-        assert!(LINES.is_sorted_by_key(|line| full_name(line)));
+        let schemas = LIST.lines().skip_while(|line| line.starts_with('#'));
+        assert!(LIST.is_ascii() && schemas.is_sorted_by_key(full_name));
     }
 }

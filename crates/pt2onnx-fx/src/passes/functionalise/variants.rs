@@ -73,14 +73,14 @@ pub(super) fn write(node: &Node) -> Write {
     let into_tensor = matches!(node.args.first().map(|a| &a.value), Some(Argument::Tensor(_)));
     let writes = pt2onnx_schemas::writes(op.schema_name());
     if let Some(Writes::Out(Some(variant))) = writes {
-        return Write::Outs(target(variant));
+        return Write::Outs(target(&variant));
     }
     if let Some(write) = statistics(node) {
         return write;
     }
     match writes {
-        Some(Writes::First(Some(variant))) if variant.is_view => Write::View(target(variant)),
-        Some(Writes::First(Some(variant))) if into_tensor => Write::First(target(variant)),
+        Some(Writes::First(Some(variant))) if variant.is_view => Write::View(target(&variant)),
+        Some(Writes::First(Some(variant))) if into_tensor => Write::First(target(&variant)),
         Some(Writes::First(_) | Writes::Out(_)) => Write::Unknown,
         Some(Writes::Other) => Write::None,
         // An op of another version of PyTorch may be in place by its name.
