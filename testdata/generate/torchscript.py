@@ -17,6 +17,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import torch
 import torchscript_cases
 import torchscript_control
+import torchscript_empty
 import torchscript_loops
 import torchscript_memory
 import torchscript_quantized
@@ -452,7 +453,7 @@ script("numbers_of_data_decide", Places(), {"x": "float32[2,3]", "labels": "int6
 
 
 CASES |= torchscript_control.CASES | torchscript_cases.CASES | torchscript_loops.CASES
-CASES |= torchscript_quantized.CASES | torchscript_memory.CASES | torchscript_values.CASES
+CASES |= torchscript_quantized.CASES | torchscript_memory.CASES | torchscript_values.CASES | torchscript_empty.CASES
 
 
 def write(folder, name, options, made, tensors):
