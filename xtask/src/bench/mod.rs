@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 use crate::generate::{root, target};
 use crate::package;
 use crate::python::{output, run};
+use xtask::synth::Script;
 use measure::{Run, in_turns};
 use page::Row;
 
@@ -25,6 +26,7 @@ use page::Row;
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Part {
     Layers,
+    Scripts,
     Models,
     Gigabytes,
     /// Exports in Python; needs PT2ONNX_TORCH_PYTHON with transformers and torchvision.
@@ -84,8 +86,11 @@ pub fn bench(options: &Options) -> Result<()> {
     if wanted(Part::Layers) {
         page::layers(&bench.layers(&options.layers)?)?;
     }
+    if wanted(Part::Scripts) {
+        page::rows("scripts", &bench.scripts()?)?;
+    }
     if wanted(Part::Models) {
-        page::models(&bench.models()?)?;
+        page::rows("models", &bench.models()?)?;
     }
     if wanted(Part::Gigabytes) {
         page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
@@ -134,6 +139,22 @@ impl Bench {
             let row = self.row(&archive, runs)?;
             fs::remove_file(archive)?;
             Ok((layers, row))
+        });
+        rows.collect()
+    }
+
+    /// Measures TorchScript files of doubling sizes.
+    fn scripts(&self) -> Result<Vec<Row>> {
+        let sizes = [25_000, 50_000, 100_000].map(|count| (Script::Trace, "calls", count));
+        let branches = [50, 100, 200].map(|count| (Script::Branches, "branches", count));
+        let rows = sizes.into_iter().chain(branches).map(|(script, unit, count)| {
+            let archive = self.folder.join(format!("{count} {unit}.pt"));
+            script.write(count, &archive)?;
+            let mut command = self.command(&archive);
+            command.args(["--input", "x=float32[n,4]", "--optimize", "0"]);
+            let row = self.row(&archive, vec![Run::new("convert", self.out(), &command)])?;
+            fs::remove_file(archive)?;
+            Ok(row)
         });
         rows.collect()
     }
@@ -220,14 +241,16 @@ impl Bench {
         Run::new("cp", self.out(), Command::new("cp").arg(archive).arg(to))
     }
 
+    fn command(&self, archive: &Path) -> Command {
+        let mut command = Command::new(&self.pt2onnx);
+        command.arg(archive).arg("-o").arg(self.out().join("model.onnx"));
+        command
+    }
+
     /// The command for pt2onnx. Its name in tables is where the weights are written.
     fn convert(&self, archive: &Path, weights: &'static str) -> Run {
-        let mut command = Command::new(&self.pt2onnx);
-        command
-            .arg(archive)
-            .arg("-o")
-            .arg(self.out().join("model.onnx"))
-            .args(["--weights", weights]);
+        let mut command = self.command(archive);
+        command.args(["--weights", weights]);
         if weights == "link" {
             // The archive is next to the folder of the output.
             command.arg("--allow-external-paths");

@@ -20,11 +20,11 @@ pub struct Row {
     pub runs: Vec<(&'static str, Measured)>,
 }
 
-/// Writes the tables of whole models.
-pub fn models(rows: &[Row]) -> Result<()> {
+/// Writes a section that is one table.
+pub fn rows(name: &str, rows: &[Row]) -> Result<()> {
     let mut text = String::new();
     table(&mut text, rows)?;
-    section("models", &text)
+    section(name, &text)
 }
 
 /// Writes the section on layers: time per layer, a plot, all figures.

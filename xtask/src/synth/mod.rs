@@ -3,6 +3,7 @@
 
 mod decoder;
 mod program;
+mod script;
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -17,6 +18,7 @@ use zip::{CompressionMethod, ZipWriter};
 pub use decoder::Decoder;
 use program::tensor_meta;
 pub use program::{Program, Weight};
+pub use script::Script;
 
 /// The size of the archive.
 #[derive(Clone, Copy, Debug)]
