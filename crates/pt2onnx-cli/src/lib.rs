@@ -77,15 +77,15 @@ pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, process
 /// Runs the command. Returns an exit code if it is not success and everything was printed.
 fn execute(cli: Cli, process: Process) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
-        Some(Command::Check(args)) => return check::check(args),
+        Some(Command::Check(args)) => return check::check(*args.0),
         Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Verify(args)) => return verify::verify(&args),
         Some(Command::Run(args)) => run::run(&args),
-        Some(Command::Inspect(args)) => inspect::inspect(args),
-        Some(Command::Show(args)) if args.no_truncate => output::print_whole(&show::show(args)?),
-        Some(Command::Show(args)) => print(&show::show(args)?),
-        Some(Command::Optimize(args)) => optimize::optimize(*args, process),
-        Some(Command::ApplyWeights(args)) => apply::apply(args),
+        Some(Command::Inspect(args)) => inspect::inspect(*args.0),
+        Some(Command::Show(args)) if args.no_truncate => output::print_whole(&show::show(*args.0)?),
+        Some(Command::Show(args)) => print(&show::show(*args.0)?),
+        Some(Command::Optimize(args)) => optimize::optimize(*args.0, process),
+        Some(Command::ApplyWeights(args)) => apply::apply(*args.0),
         Some(Command::Ops { json }) => ops::list(json),
         Some(Command::Passes) => print(&passes::list()),
         Some(Command::Explain { op }) => print(&ops::explain(&op)?),

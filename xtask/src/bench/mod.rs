@@ -18,9 +18,9 @@ use clap::{Args, ValueEnum};
 use crate::generate::{root, target};
 use crate::package;
 use crate::python::{output, run};
-use xtask::synth::Script;
 use measure::{Run, in_turns};
 use page::Row;
+use xtask::synth::Script;
 
 /// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]

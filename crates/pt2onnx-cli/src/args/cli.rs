@@ -1,6 +1,7 @@
 //! The command line: commands, and what each takes.
 
 use super::{
+    deferred::Deferred,
     options::{NoOptimize, Options},
     running::{Run, Verify},
     values,
@@ -84,31 +85,31 @@ pub struct Cli {
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and
     /// everything that prevents conversion
-    Inspect(Inspect),
+    Inspect(Deferred<Inspect>),
     /// Print any ONNX model as text, without the files of its weights; or the program of an
     /// archive, as PyTorch prints it
-    Show(Show),
+    Show(Deferred<Show>),
     /// Check whether archives can be converted with the given options, and show everything that
     /// prevents it
     #[command(after_help = AFTER_CHECK)]
-    Check(Check),
+    Check(Deferred<Check>),
     /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names,
     /// nodes
     #[command(after_help = AFTER_DIFF)]
-    Diff(Diff),
+    Diff(Deferred<Diff>),
     /// Run a model in ONNX Runtime, and show or write its outputs
     #[command(after_help = AFTER_RUN)]
-    Run(Box<Run>),
+    Run(Deferred<Run>),
     /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the
     /// archive's program
     #[command(after_help = AFTER_VERIFY)]
-    Verify(Box<Verify>),
+    Verify(Deferred<Verify>),
     /// Fold, simplify and fuse any ONNX model
     #[command(after_help = AFTER_OPTIMIZE, alias = "optimise")]
-    Optimize(Box<Optimize>),
+    Optimize(Deferred<Optimize>),
     /// Give values to the weights of a model that was written without them
     #[command(alias = "apply_weights")]
-    ApplyWeights(ApplyWeights),
+    ApplyWeights(Deferred<ApplyWeights>),
     /// List the ops that have a translation, by their PyTorch schemas
     Ops {
         /// Print JSON, with the ONNX operators that each op becomes, the lowest opset and the

@@ -1,6 +1,7 @@
 //! Parses the command line: commands, their flags, and the values of these.
 
 mod cli;
+mod deferred;
 mod options;
 mod running;
 mod values;
