@@ -3,7 +3,7 @@
 
 use super::{
     join::Joiner,
-    phi::{Base, Branch, Operand, Phi, plain_meta},
+    phi::{Base, Branch, Phi, plain_meta},
 };
 use crate::{
     error::Step,
@@ -79,26 +79,17 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>
 }
 
 fn shown(value: &Value, phis: &[Phi], swapped: bool) -> String {
-    let operands = |[a, b]: &[Operand; 2]| {
-        if swapped { format!("phi({b:?}, {a:?})") } else { format!("phi({a:?}, {b:?})") }
-    };
-    let of_number = |e: &Expr| {
-        let symbols = e.symbols();
-        let is_read = |phi: &&Phi| {
-            phi.numbers
-                .iter()
-                .filter_map(Expr::as_symbol)
-                .any(|s| symbols.iter().any(|x| **x == *s))
-        };
-        phis.iter().find(is_read).map(|phi| operands(&phi.operands))
+    let phi = |is_it: &dyn Fn(&Phi) -> bool| {
+        let [a, b] = &phis.iter().find(|phi| is_it(phi))?.operands;
+        Some(if swapped { format!("phi({b:?}, {a:?})") } else { format!("phi({a:?}, {b:?})") })
     };
     match value {
-        Value::Tensor(name) => match phis.iter().find(|phi| phi.name == *name) {
-            Some(phi) => operands(&phi.operands),
-            None => name.to_string(),
-        },
+        Value::Tensor(name) => phi(&|phi| phi.name == *name).unwrap_or_else(|| name.to_string()),
         Value::Int(e) | Value::Float(e) | Value::Bool(e) => {
-            of_number(e).unwrap_or_else(|| format!("{} {e}", value.kind()))
+            let symbols = e.symbols();
+            let is_read = |number: &Expr| number.symbols().iter().any(|s| symbols.contains(s));
+            let phi = phi(&|phi| phi.numbers.iter().any(is_read));
+            phi.unwrap_or_else(|| format!("{} {e}", value.kind()))
         }
         Value::Tuple(tuple) => {
             let items: Vec<_> = tuple.items.iter().map(|item| shown(item, phis, swapped)).collect();

@@ -6,6 +6,7 @@ use crate::{
 };
 use pt2onnx_fx::{Name, TensorMeta};
 use pt2onnx_symbolic::Expr as Sym;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// The place of a loop-carried value.
@@ -95,7 +96,7 @@ pub(crate) struct Loop<'e> {
     /// The variables that the body assigns to.
     pub(crate) names: Vec<Name>,
     /// Lists and dicts that only this variable refers to.
-    pub(crate) unique_owners: Vec<(Name, Ref)>,
+    pub(crate) unique_owners: FxHashSet<(Name, Ref)>,
     pub(crate) carried: Vec<Carried>,
     /// The symbols of sizes that change from iteration to iteration.
     pub(crate) changing: Vec<Sym>,

@@ -7,6 +7,7 @@ use crate::{
 };
 use pt2onnx_fx::{Argument, Name};
 use pt2onnx_symbolic::Expr as Sym;
+use rustc_hash::FxHashSet;
 
 /// Something that the body changes and that is not carried yet.
 pub(crate) enum Change {
@@ -19,7 +20,7 @@ pub(crate) enum Change {
     /// A variable is written into, and is something else after an iteration.
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
-    Owner(Name, Vec<Ref>),
+    Owner(Name, FxHashSet<Ref>),
     /// A variable has another form after an iteration: it is to begin in that of this value.
     Widen(Name, Value),
 }

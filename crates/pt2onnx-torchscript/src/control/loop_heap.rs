@@ -7,7 +7,7 @@ use crate::{
     value::{Item, Ref, Tuple, Value},
 };
 use pt2onnx_fx::Name;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// How deeply lists, dicts and tuples may nest.
@@ -21,9 +21,9 @@ impl Evaluator<'_> {
     pub(crate) fn make_unique_owner(
         &mut self,
         name: Name,
-        of: &[Ref],
+        of: &FxHashSet<Ref>,
         env: &mut Env,
-        unique_owners: &mut Vec<(Name, Ref)>,
+        unique_owners: &mut FxHashSet<(Name, Ref)>,
     ) -> Step<()> {
         let Some(value) = env.get(&name).cloned() else { return Ok(()) };
         let (mut pairs, mut open) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ impl Evaluator<'_> {
             let own = if of.contains(&at) { self.alloc(item)? } else { at };
             if own != at {
                 self.state.heap.may_be(own, at);
-                unique_owners.push((name.clone(), own));
+                unique_owners.insert((name.clone(), own));
             }
             pairs.push((at, own));
         }
@@ -67,9 +67,9 @@ impl Evaluator<'_> {
             if moved.is_empty() || self.is_shared(&moved, (name, new), names, after, count)? {
                 continue;
             }
-            let owns = |to| unique_owners.iter().any(|(of, own)| of == name && *own == to);
-            let foreign: Vec<Ref> =
-                moved.iter().map(|pair| pair.1).filter(|to| !owns(*to)).collect();
+            let owns = |to: &Ref| unique_owners.contains(&(name.clone(), *to));
+            let foreign = moved.iter().map(|pair| pair.1).filter(|to| !owns(to));
+            let foreign: FxHashSet<Ref> = foreign.collect();
             if foreign.is_empty() {
                 moves.push((name, pairs, new.clone()))
             } else {
@@ -121,16 +121,17 @@ impl Evaluator<'_> {
 
     /// Moves the contents of lists and dicts. Returns a value that refers to them where they are.
     fn settled(&mut self, pairs: &[Pair], value: &Value) -> Value {
+        let places: FxHashMap<Ref, Ref> = pairs.iter().copied().collect();
         for (from, to) in pairs {
             let Some(mut item) = self.state.heap.get(from.0).cloned() else { continue };
             for part in parts_of(&mut item) {
-                *part = moved(part, pairs);
+                *part = moved(part, &places);
             }
             if let Some(slot) = self.state.heap.get_mut(to.0) {
                 *slot = item;
             }
         }
-        moved(value, pairs)
+        moved(value, &places)
     }
 
     /// Whether another carried variable, something that was there before the iteration, or the
@@ -192,13 +193,13 @@ impl Evaluator<'_> {
 }
 
 /// A value with the lists and dicts in whose places others stand.
-fn moved(value: &Value, pairs: &[Pair]) -> Value {
-    let to = |item: &Ref| pairs.iter().find(|(from, _)| from == item).map_or(*item, |pair| pair.1);
+fn moved(value: &Value, places: &FxHashMap<Ref, Ref>) -> Value {
+    let to = |item: &Ref| places.get(item).copied().unwrap_or(*item);
     match value {
         Value::List(item) => Value::List(to(item)),
         Value::Dict(item) => Value::Dict(to(item)),
         Value::Tuple(tuple) => {
-            let items = tuple.items.iter().map(|item| moved(item, pairs)).collect();
+            let items = tuple.items.iter().map(|item| moved(item, places)).collect();
             Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone())))
         }
         other => other.clone(),

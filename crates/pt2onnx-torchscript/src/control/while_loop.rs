@@ -49,7 +49,7 @@ impl Evaluator<'_> {
             let Some(like) = env.get(name).cloned() else { continue };
             self.carry_variable(name, &like, &mut carried)?;
         }
-        let (unique_owners, changing) = (Vec::new(), Vec::new());
+        let (unique_owners, changing) = (FxHashSet::default(), Vec::new());
         let mut the_loop = Loop { test, body, names, unique_owners, carried, changing };
         for _ in 0..MAX_ITERATIONS {
             let (iteration, delta) = self.iterate(&the_loop, env)?;

@@ -125,11 +125,7 @@ impl Evaluator<'_> {
             Callee::Method(value, name) => self.method(value, name, args, kwargs),
             Callee::Unbound(class, name) if name == "__new__" => self.new_object(class, "".into()),
             Callee::Unbound(class, name) => {
-                let Some(function) = class.class.method(name) else {
-                    return unbound(format!("{}.{name}", class.name));
-                };
-                let def = FunctionDef { file: class.file, function: function.clone() };
-                self.function(&def, None, args, kwargs, Env::default())
+                self.function(&method_of(class, name)?, None, args, kwargs, Env::default())
             }
         }
     }
@@ -200,10 +196,7 @@ impl Evaluator<'_> {
             return unbound(name);
         };
         let (class, path) = (class.clone(), path.clone());
-        let Some(function) = class.class.method(name) else {
-            return unbound(format!("{}.{name}", class.name));
-        };
-        let def = FunctionDef { file: class.file, function: function.clone() };
+        let def = method_of(&class, name)?;
         let module = class.is_module().then(|| self.module_frame(path, &class.python_name()));
         self.function(&def, module, args, kwargs, Env::default())
     }
@@ -238,9 +231,7 @@ impl Evaluator<'_> {
                 (Some(value), ..) => value,
                 (None, Some((_, value)), _) => value.clone(),
                 (None, None, Some(default)) => self.eval(default, &Env::default())?,
-                (None, None, None) => {
-                    return unbound(format!("argument {}", param.name));
-                }
+                (None, None, None) => return unbound(format!("argument {}", param.name)),
             };
             let value = match &param.ty {
                 Some(ty) => self.annotate(&Type::of(ty), value)?,
@@ -360,5 +351,13 @@ impl Evaluator<'_> {
             }
         }
         Ok(result)
+    }
+}
+
+/// A method of a class as a function.
+fn method_of(class: &ClassDef, name: &str) -> Step<FunctionDef> {
+    match class.class.method(name) {
+        Some(function) => Ok(FunctionDef { file: class.file, function: function.clone() }),
+        None => unbound(format!("{}.{name}", class.name)),
     }
 }

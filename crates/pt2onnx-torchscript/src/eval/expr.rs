@@ -110,11 +110,8 @@ impl Evaluator<'_> {
                 Callee::Class(class) => match class.class.values.iter().find(|(n, _)| n == name) {
                     Some((_, value)) if class.class.base.as_deref() == Some("Enum") => {
                         let value = self.eval(value, &Env::default())?;
-                        Ok(Value::Enum(Arc::new(EnumMember {
-                            class: class.name.clone(),
-                            name: name.clone(),
-                            value,
-                        })))
+                        let (class, name) = (class.name.clone(), name.clone());
+                        Ok(Value::Enum(Arc::new(EnumMember { class, name, value })))
                     }
                     _ => Ok(Value::callee(Callee::Unbound(class.clone(), name.clone()))),
                 },

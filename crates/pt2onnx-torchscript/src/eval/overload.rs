@@ -28,14 +28,11 @@ impl Evaluator<'_> {
             overloads = told.iter().map(known).collect();
         }
         let passes: &[bool] = if overloads.len() == 1 { &[true] } else { &[false, true] };
+        let is_barred = |schema: &Schema| name == "aten::view" && schema.overload == "dtype";
         for &convert in passes {
-            for schema in overloads.iter() {
-                if name == "aten::view" && schema.overload == "dtype" {
-                    continue;
-                }
+            for schema in overloads.iter().filter(|schema| !is_barred(schema)) {
                 if let Some(bound) = self.bind(schema, args, kwargs, convert) {
-                    let bound = self.converted(schema, bound)?;
-                    return Ok((schema.clone(), bound));
+                    return Ok((schema.clone(), self.converted(schema, bound)?));
                 }
             }
         }
