@@ -4,57 +4,41 @@
 //! PyTorch's text is `NAME.torch.txt`, written by `make.py`. After the passes it is
 //! `NAME.prepared.txt`, rewritten where the environment has `UPDATE`.
 
-mod common;
-
-use pt2onnx_fx::{archive, passes, printer, text};
+use crate::support::{data, records};
+use pt2onnx_fx::{Constant, ExportedProgram, archive, passes, printer, text};
 use pt2onnx_tensor::DType;
 use std::fs;
 
-const CASES: &[&str] = &[
-    "arguments",
-    "autocast",
-    "autocast_nested",
-    "batch_norm",
-    "checks",
-    "control_flow",
-    "data_dependent",
-    "dynamic",
-    "functional",
-    "no_grad",
-    "resizes",
-    "several_results",
-    "weights",
-    "writes_base",
-    "writes_buffer",
-    "writes_custom",
-    "writes_dynamic",
-    "writes_input",
-    "writes_out",
-    "writes_repeated",
-    "writes_shared_weights",
-    "writes_sizes",
-    "writes_view",
-    "writes_views_of_views",
-    "writes_whole",
-];
+/// The names of files of `tests/data` with this end.
+fn names(end: &str) -> Vec<String> {
+    let files = fs::read_dir(data("")).unwrap().map(|file| file.unwrap().file_name());
+    let names = files.filter_map(|name| Some(name.to_str()?.strip_suffix(end)?.to_owned()));
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+fn read(name: &str) -> ExportedProgram {
+    archive::read(data(&format!("{name}.pt2"))).unwrap()
+}
 
 #[test]
 fn programs_print_as_pytorch_prints_them() {
-    // PyTorch makes up other names for bodies within bodies.
-    for name in CASES.iter().filter(|name| **name != "autocast_nested") {
-        let program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+    // PyTorch makes up other names for bodies within bodies: `autocast_nested` has no such file.
+    for name in names(".torch.txt") {
+        let program = read(&name);
         let graph = printer::Printer::new(&program);
         let ranges = printer::range_constraints(&program);
         let printed = format!("{graph}\n{}\n{ranges}\n", program.signature);
-        let expected = fs::read_to_string(common::data(&format!("{name}.torch.txt"))).unwrap();
+        let expected = fs::read_to_string(data(&format!("{name}.torch.txt"))).unwrap();
         assert_eq!(printed, expected, "{name}");
     }
 }
 
 #[test]
 fn programs_after_the_passes() {
-    for name in CASES {
-        let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+    for name in names(".prepared.txt") {
+        let mut program = read(&name);
         let printed = match passes::prepare(&mut program) {
             Ok(()) => {
                 let mutations = program.mutations.iter().map(|m| {
@@ -69,7 +53,7 @@ fn programs_after_the_passes() {
             }
             Err(error) => format!("error: {error}\n"),
         };
-        let path = common::data(&format!("{name}.prepared.txt"));
+        let path = data(&format!("{name}.prepared.txt"));
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, &printed).unwrap();
         }
@@ -80,7 +64,7 @@ fn programs_after_the_passes() {
 #[test]
 fn functional_programs_are_left_as_they_are() {
     for name in ["functional", "several_results", "dynamic", "arguments"] {
-        let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+        let mut program = read(name);
         passes::wrapped::unwrap_operators(&mut program).unwrap();
         let before = (program.graph.clone(), program.signature.clone());
         passes::functionalise::functionalise(&mut program).unwrap();
@@ -90,7 +74,7 @@ fn functional_programs_are_left_as_they_are() {
 
 #[test]
 fn mutations_nobody_wants_leave_no_nodes() {
-    let mut program = archive::read(common::data("batch_norm.pt2")).unwrap();
+    let mut program = read("batch_norm");
     passes::prepare(&mut program).unwrap();
     let names: Vec<_> = program.mutations.iter().map(|m| &*m.input).collect();
     assert_eq!(names.len(), 5, "{names:?}");
@@ -109,8 +93,8 @@ fn mutations_nobody_wants_leave_no_nodes() {
 
 #[test]
 fn what_the_passes_leave_alone_stays_a_program() {
-    for name in CASES {
-        let mut program = archive::read(common::data(&format!("{name}.pt2"))).unwrap();
+    for name in names(".prepared.txt") {
+        let mut program = read(&name);
         if passes::prepare(&mut program).is_err() {
             continue;
         }
@@ -135,8 +119,7 @@ fn what_the_passes_leave_alone_stays_a_program() {
 
 #[test]
 fn weights_are_views_of_the_file() {
-    let path = common::data("weights.pt2");
-    let program = archive::read(&path).unwrap();
+    let program = read("weights");
     let mut names: Vec<_> = program.state.keys().map(String::as_str).collect();
     names.sort();
     assert_eq!(names, ["a.bias", "a.weight", "b.bias", "b.weight", "none", "row", "t"]);
@@ -150,11 +133,11 @@ fn weights_are_views_of_the_file() {
     assert_eq!(row.to_vec::<f32>().unwrap(), w[3..6]);
     assert_eq!(program.state["none"].shape(), [0, 4]);
     assert!(program.state["none"].has_data());
-    let pt2onnx_fx::Constant::Tensor(step) = &program.constants["step"] else { panic!() };
+    let Constant::Tensor(step) = &program.constants["step"] else { panic!() };
     assert_eq!(step.to_vec::<i64>().unwrap(), [7]);
 
     let source = storage.source().unwrap();
-    let file = fs::read(path).unwrap();
+    let file = fs::read(data("weights.pt2")).unwrap();
     let start = usize::try_from(source.offset).unwrap();
     assert_eq!(&file[start..start + 36], &*weight.to_bytes());
     assert_eq!(start % 64, 0);
@@ -162,7 +145,7 @@ fn weights_are_views_of_the_file() {
 
 #[test]
 fn fake_weights_are_absent() {
-    let program = archive::read(common::data("fake_weights.pt2")).unwrap();
+    let program = read("fake_weights");
     let weight = &program.state["weight"];
     assert_eq!((weight.dtype(), weight.shape()), (DType::F32, [2, 3].as_slice()));
     assert!(!weight.has_data());
@@ -170,7 +153,7 @@ fn fake_weights_are_absent() {
 
 #[test]
 fn several_models_and_other_records() {
-    let archive = archive::Archive::open(common::data("two_models.pt2")).unwrap();
+    let archive = archive::Archive::open(data("two_models.pt2")).unwrap();
     assert_eq!(archive.models().collect::<Vec<_>>(), ["twice", "thrice"]);
     let program = archive.program(Some("thrice")).unwrap();
     assert_eq!(program.torch_version, "2.15.0+cu132");
@@ -184,9 +167,9 @@ fn several_models_and_other_records() {
 
 #[test]
 fn from_memory() {
-    let from_file = archive::read(common::data("weights.pt2")).unwrap();
-    let records = common::records("weights.pt2");
-    let json = &records.iter().find(|(name, _)| name.ends_with("model.json")).unwrap().1;
+    let from_file = read("weights");
+    let all = records("weights.pt2");
+    let json = &all.iter().find(|(name, _)| name.ends_with("model.json")).unwrap().1;
     let program =
         archive::from_json(json, from_file.state.clone(), from_file.constants.clone()).unwrap();
     assert_eq!(program.graph, from_file.graph);

@@ -1,36 +1,18 @@
 //! Pickles that are damaged, hostile or of something else: each is an error that says so; nothing
 //! is called.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
-
+use crate::support::{archive, data, read_file};
 use pt2onnx_fx::archive::state_dict;
 use pt2onnx_tensor::{DType, Tensor};
-use std::io::{Cursor, Write};
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 /// Reads a state dict of this pickle and one storage of 16 bytes, `0`.
 fn read(pickle: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
     let storage: Vec<u8> = (0..16).collect();
-    read_records(&[("data.pkl", pickle), ("data/0", &storage)])
+    read_saved(&archive(&[("archive/data.pkl", pickle), ("archive/data/0", &storage)]))
 }
 
-fn read_records(records: &[(&str, &[u8])]) -> Result<Vec<(String, Tensor)>, String> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, bytes) in records {
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-        zip.start_file(format!("archive/{name}"), options).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    read_file(&zip.finish().unwrap().into_inner())
-}
-
-fn read_file(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("weights.pt");
-    std::fs::write(&path, bytes).unwrap();
-    let read = state_dict(&path).map_err(|error| error.to_string());
-    let read = read.map_err(|error| error.replace(&path.display().to_string(), "FILE"))?;
-    Ok(read.into_iter().collect())
+fn read_saved(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
+    read_file(bytes, |path| state_dict(path)).map(|tensors| tensors.into_iter().collect())
 }
 
 #[track_caller]
@@ -82,7 +64,7 @@ fn tensors_are_views_of_storages() {
         ("w", DType::F32, [1, 3].as_slice())
     );
     assert_eq!(&*tensor.to_bytes(), &(4..16).collect::<Vec<u8>>());
-    let of_torch = read_file(&std::fs::read("tests/data/torch_save.pt2").unwrap()).unwrap();
+    let of_torch = read_saved(&std::fs::read(data("torch_save.pt2")).unwrap()).unwrap();
     assert_eq!(&*of_torch[0].1.to_bytes(), 1f32.to_le_bytes());
 }
 
@@ -202,14 +184,15 @@ fn other_files() {
         (b"", "it is empty"),
         (b"hello", "it is plain text"),
         (b"\0\xff", "it is not a zip file"),
-        (&std::fs::read("tests/data/weights.pt2").unwrap(), "it is a zip file without `data.pkl`"),
+        (&std::fs::read(data("weights.pt2")).unwrap(), "it is a zip file without `data.pkl`"),
     ] {
-        let error = read_file(bytes).map(|_| ()).unwrap_err();
+        let error = read_saved(bytes).map(|_| ()).unwrap_err();
         assert!(error.starts_with(&format!("FILE: {missing}{expected}")), "{error}");
     }
     let pickle = dict(&tensor("FloatStorage", 0, &[1], &[1]));
-    let big = read_records(&[("data.pkl", &pickle), ("byteorder", b"big")]).map(|_| ());
+    let pickle = ("archive/data.pkl", pickle.as_slice());
+    let big = read_saved(&archive(&[pickle, ("archive/byteorder", b"big")])).map(|_| ());
     assert_eq!(big.unwrap_err(), "FILE, record `data.pkl`: its storages are big-endian");
-    let without = read_records(&[("data.pkl", &pickle)]).map(|_| ());
+    let without = read_saved(&archive(&[pickle])).map(|_| ());
     assert!(without.unwrap_err().ends_with("`w` is described in an unsupported way"));
 }

@@ -1,16 +1,13 @@
 //! Long programs, whose JSON is read on another thread, are read as short ones.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
-
-mod common;
-
+use crate::support::records;
 use pt2onnx_fx::{Error, ExportedProgram, archive::from_json, readable};
 use serde_json::{Value, json};
 
 /// A program without weights, one thing of its graph's JSON changed, with a stack trace of so many
 /// bytes.
 fn read(change: Option<(&str, Value)>, trace: usize) -> Result<ExportedProgram, Error> {
-    let records = common::records("dynamic.pt2");
+    let records = records("dynamic.pt2");
     let (_, json) = records.iter().find(|(name, _)| name.ends_with("models/model.json")).unwrap();
     let mut json = serde_json::from_slice(json).unwrap();
     let graph = Value::pointer_mut(&mut json, "/graph_module/graph").unwrap();
