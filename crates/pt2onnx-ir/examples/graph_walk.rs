@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "an example")]
 
 use petgraph::algo::{dominators::simple_fast, toposort};
-use pt2onnx_ir::{Graph, Model, NodeId};
+use pt2onnx_ir::{Model, NodeId};
 
 const MODEL: &str = "
     residual (float[N,8] x, float[8,8] w) => (float[N,8] y) {
@@ -17,7 +17,7 @@ const MODEL: &str = "
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model: Model = MODEL.parse()?;
-    let graph = Graph::of(&model, Model::MAIN);
+    let graph = model.graph(Model::MAIN);
     let sorted = toposort(&graph, None).map_err(|_| "the graph has a cycle")?;
     let first = *sorted.first().ok_or("the graph is empty")?;
     let dominators = simple_fast(&graph, first);

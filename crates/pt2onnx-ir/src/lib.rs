@@ -42,7 +42,7 @@
 //! - [`OriginId`] is the id of a node's place in the source program.
 //! - [`Traits`] are the facts about an operator that passes ask for.
 //!
-//! [`Graph`] shows a region to petgraph's algorithms; [`dot()`] draws a model.
+//! [`Model::graph`] shows a region to petgraph's algorithms; [`dot()`] draws a model.
 
 #![deny(missing_debug_implementations)]
 
