@@ -16,24 +16,15 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
         }
         "Loop" => {
             let carried = n.node.inputs().len().saturating_sub(2);
-            let results = body(n, "body").into_iter().skip(1).enumerate();
-            Some(
-                results
-                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, n.unknown_dim()) })
-                    .collect(),
-            )
+            let results = body(n, "body").into_iter().skip(1);
+            Some(after_carried(results, carried, || n.unknown_dim()))
         }
         "Scan" => {
             let scanned = usize::try_from(n.int("num_scan_inputs")?).ok()?;
             let carried = n.node.inputs().len().saturating_sub(scanned);
             let length = n.shape(carried).and_then(|s| s.first().cloned());
-            let results = body(n, "body").into_iter().enumerate();
             let length = || length.clone().unwrap_or_else(|| n.unknown_dim());
-            Some(
-                results
-                    .map(|(i, ty)| if i < carried { ty } else { stacked(ty?, length()) })
-                    .collect(),
-            )
+            Some(after_carried(body(n, "body").into_iter(), carried, length))
         }
         _ => None,
     }
@@ -70,6 +61,16 @@ pub(super) fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
         _ => None,
     };
     (a.dtype == b.dtype).then_some(Type::Tensor(TensorType { dtype: a.dtype, shape }))
+}
+
+/// The types of a loop's results: after the carried ones, all iterations are stacked.
+fn after_carried(
+    results: impl Iterator<Item = Option<Type>>,
+    carried: usize,
+    length: impl Fn() -> Expr,
+) -> Vec<Option<Type>> {
+    let one = |(i, ty)| if i < carried { ty } else { stacked(ty?, length()) };
+    results.enumerate().map(one).collect()
 }
 
 /// The type of `length` values stacked along a new first dimension.

@@ -15,21 +15,17 @@ pub struct Facts<'a> {
 
 /// Sizes that a node cannot have, whatever the data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
 pub enum InferError {
-    /// Two sizes of inputs do not broadcast.
     #[error("sizes {0} and {1} do not broadcast")]
     Broadcast(Expr, Expr),
-    /// Two sizes of inputs must be equal.
     #[error("sizes {0} and {1} must be equal")]
     Unequal(Expr, Expr),
-    /// A size must not exceed another one.
     #[error("size {0} exceeds {1}")]
     Larger(Expr, Expr),
-    /// An index is not inside of a size.
     #[error("index {0} is out of bounds for a size of {1}")]
     Outside(i64, Expr),
-    /// A window of a convolution or pool is larger than what it moves over.
     #[error("a window of {0} is larger than the padded size of {1}")]
     Window(Expr, Expr),
 }

@@ -15,7 +15,7 @@ mod shape;
 
 pub use facts::{Contents, Facts, InferError};
 pub use rules::einsum_terms;
-pub(crate) use shape::{broadcast, product};
+pub(crate) use shape::{broadcast, product, without};
 
 use crate::{
     attribute::Attribute,

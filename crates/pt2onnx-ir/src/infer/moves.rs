@@ -1,7 +1,11 @@
 //! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice,
 //! padding.
 
-use super::{facts::InferError, node::Node, shape::without};
+use super::{
+    facts::InferError,
+    node::{Node, axes},
+    shape::without,
+};
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
@@ -61,9 +65,8 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
         }
     }
     if let Some(rest) = target.iter().position(|d| d.as_int() == Some(-1)) {
-        let others = Expr::product(
-            target.iter().enumerate().filter(|(i, _)| *i != rest).map(|(_, d)| d.clone()),
-        );
+        let others = target.iter().enumerate().filter(|(i, _)| *i != rest);
+        let others = Expr::product(others.map(|(_, d)| d));
         target[rest] = match (Expr::product(from.clone()), others.as_int()) {
             (_, Some(0)) => n.unknown_dim(),
             (numel, _) => numel.floor_div(&others),
@@ -109,17 +112,14 @@ pub(super) fn squeeze(n: &Node) -> Option<Shape> {
         let known = x.iter().all(|d| d.as_int().is_some());
         return known.then(|| x.into_iter().filter(|d| d.as_int() != Some(1)).collect());
     }
-    let axes: Vec<usize> =
-        n.numbers(1)?.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?;
+    let axes = n.axes(1, x.len())?;
     Some(without(x, &axes, false))
 }
 
 pub(super) fn unsqueeze(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let given = n.numbers(1)?;
-    let rank = x.len() + given.len();
-    let mut axes: Vec<usize> =
-        given.iter().map(|&a| pt2onnx_symbolic::axis(a, rank)).collect::<Option<_>>()?;
+    let mut axes = axes(&given, x.len() + given.len())?;
     axes.sort_unstable();
     for axis in axes {
         if axis > x.len() {
@@ -139,14 +139,7 @@ pub(super) fn tile(n: &Node) -> Option<Shape> {
 
 pub(super) fn pad(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let axes: Vec<usize> = match n.input(3) {
-        None => (0..x.len()).collect(),
-        Some(_) => n
-            .numbers(3)?
-            .iter()
-            .map(|&a| pt2onnx_symbolic::axis(a, x.len()))
-            .collect::<Option<_>>()?,
-    };
+    let axes = n.axes(3, x.len())?;
     let pads = n.contents(1);
     for (i, &axis) in axes.iter().enumerate() {
         x[axis] = match &pads {
@@ -167,8 +160,7 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
     let Some(given) = given else {
         return Some(x.iter().map(|_| n.unknown_dim()).collect());
     };
-    let axes: Vec<usize> =
-        given.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?;
+    let axes = axes(&given, x.len())?;
     let (starts, ends) = (n.numbers(1), n.numbers(2));
     let steps = n.input(4).map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
     for (i, &axis) in axes.iter().enumerate() {

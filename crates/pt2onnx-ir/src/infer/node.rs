@@ -105,8 +105,31 @@ impl Node<'_> {
         Some((0..length).map(|_| self.unknown_dim()).collect())
     }
 
+    /// The first element of input `i`, if it is known.
+    pub(super) fn first(&self, i: usize) -> Option<Expr> {
+        self.contents(i)?.into_iter().next()
+    }
+
+    /// Whether an attribute is a number other than 0; `default` without it.
+    pub(super) fn flag(&self, name: &str, default: bool) -> bool {
+        self.int(name).map_or(default, |number| number != 0)
+    }
+
+    /// Axes of input `i`, counted from the front; all without that input.
+    pub(super) fn axes(&self, i: usize, rank: usize) -> Option<Vec<usize>> {
+        match self.input(i) {
+            None => Some((0..rank).collect()),
+            Some(_) => axes(&self.numbers(i)?, rank),
+        }
+    }
+
     /// The attribute `axis`, counted from the front; `None` if it is out of range.
     pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
         axis(self.int("axis").unwrap_or(default), rank)
     }
+}
+
+/// Axes counted from the front; `None` if one is out of range.
+pub(super) fn axes(given: &[i64], rank: usize) -> Option<Vec<usize>> {
+    given.iter().map(|&a| axis(a, rank)).collect()
 }

@@ -4,7 +4,7 @@ use super::{
     facts::InferError,
     images,
     moves::*,
-    node::Node,
+    node::{Node, axes},
     shape::{product, without},
 };
 use crate::{traits::Traits, types::Shape};
@@ -90,8 +90,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
             vec![n.shape(0).and_then(|x| Some(vec![x.first()?.clone(), Expr::int(count)]))]
         }
         "BlackmanWindow" | "HammingWindow" | "HannWindow" => {
-            let length = n.contents(0).and_then(|length| length.first().cloned());
-            vec![Some(vec![length.unwrap_or_else(|| n.unknown_dim())])]
+            vec![Some(vec![n.first(0).unwrap_or_else(|| n.unknown_dim())])]
         }
         "NegativeLogLikelihoodLoss" | "SoftmaxCrossEntropyLoss" => {
             let each = n.string("reduction") == Some("none");
@@ -123,7 +122,7 @@ fn transformed(n: &Node) -> Option<Shape> {
     };
     let length = match n.input(1) {
         None => Some(x[axis].clone()),
-        Some(_) => n.contents(1).and_then(|length| length.first().cloned()),
+        Some(_) => n.first(1),
     };
     let half = |length: Expr| length.floor_div(&Expr::int(2)) + Expr::int(1);
     let length = length.map(|length| if flag("onesided") { half(length) } else { length });
@@ -165,9 +164,9 @@ fn gemm(n: &Node) -> Option<Shape> {
     let (a, b) = (n.shape(0)?, n.shape(1)?);
     let pick =
         |s: &[Expr], transposed: bool, i: usize| s.get(if transposed { 1 - i } else { i }).cloned();
-    let flag = |name| n.int(name).unwrap_or(0) != 0;
-    n.equal(&pick(&a, flag("transA"), 1)?, &pick(&b, flag("transB"), 0)?);
-    Some(vec![pick(&a, flag("transA"), 0)?, pick(&b, flag("transB"), 1)?])
+    let (turn_a, turn_b) = (n.flag("transA", false), n.flag("transB", false));
+    n.equal(&pick(&a, turn_a, 1)?, &pick(&b, turn_b, 0)?);
+    Some(vec![pick(&a, turn_a, 0)?, pick(&b, turn_b, 1)?])
 }
 
 /// Output length of a sliding window along one dimension.
@@ -200,7 +199,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     let pads = |i: usize| {
         n.ints("pads").map_or(0, |p| p.get(i).unwrap_or(&0) + p.get(i + k).unwrap_or(&0))
     };
-    let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
+    let ceil = n.flag("ceil_mode", false);
     let one = |i: usize| {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
         let moves = (stride, dilation, pads(i));
@@ -245,18 +244,18 @@ fn global_pool(n: &Node) -> Option<Shape> {
 fn reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let given = n.input(1).map_or(Some(Vec::new()), |_| n.numbers(1))?;
-    let axes: Vec<usize> = if given.is_empty() && n.int("noop_with_empty_axes").unwrap_or(0) == 0 {
+    let axes: Vec<usize> = if given.is_empty() && !n.flag("noop_with_empty_axes", false) {
         (0..x.len()).collect()
     } else {
-        given.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?
+        axes(&given, x.len())?
     };
-    Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
+    Some(without(x, &axes, n.flag("keepdims", true)))
 }
 
 fn arg_reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let axis = n.axis(0, x.len())?;
-    Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
+    Some(without(x, &[axis], n.flag("keepdims", true)))
 }
 
 /// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the
@@ -276,8 +275,8 @@ fn range_length(n: &Node) -> Expr {
         let step = step.first().copied().filter(|&s| s > 0)?;
         let span = end.first()? - start.first()?;
         let zero = Expr::int(0);
-        let span =
-            if n.facts.constraints.prove_ge(&span, &zero) { span } else { Expr::max(&span, &zero) };
+        let positive = n.facts.constraints.prove_ge(&span, &zero);
+        let span = if positive { span } else { Expr::max(&span, &zero) };
         Some((span + (step - 1)).floor_div(&Expr::int(step)))
     })();
     known.unwrap_or_else(|| n.unknown_dim())
@@ -285,16 +284,15 @@ fn range_length(n: &Node) -> Expr {
 
 fn one_hot(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let depth = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.unknown_dim());
-    let axis = n.axis(-1, x.len() + 1)?;
-    x.insert(axis, depth);
+    let depth = n.first(1).unwrap_or_else(|| n.unknown_dim());
+    x.insert(n.axis(-1, x.len() + 1)?, depth);
     Some(x)
 }
 
 fn top_k(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axis = n.axis(-1, x.len())?;
-    let count = n.contents(1).and_then(|c| c.first().cloned());
+    let count = n.first(1);
     count.iter().for_each(|k| n.at_most(k, &x[axis]));
     x[axis] = count.unwrap_or_else(|| n.unknown_dim());
     Some(x)
@@ -310,13 +308,13 @@ fn det(n: &Node) -> Option<Shape> {
 fn compress(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     match n.int("axis") {
-        None => Some(vec![n.unknown_dim()]),
+        None => x = vec![n.unknown_dim()],
         Some(axis) => {
             let axis = pt2onnx_symbolic::axis(axis, x.len())?;
             x[axis] = n.unknown_dim();
-            Some(x)
         }
     }
+    Some(x)
 }
 
 /// `Unique`: the number of distinct elements is not known, but it is the same dimension in all
@@ -343,15 +341,9 @@ fn unique(n: &Node) -> Vec<Option<Shape>> {
 
 fn resize(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let axes: Vec<usize> = match n.ints("axes") {
-        None => (0..x.len()).collect(),
-        Some(axes) => {
-            axes.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?
-        }
-    };
-    let sizes = n
-        .contents(3)
-        .filter(|_| n.string("keep_aspect_ratio_policy").is_none_or(|p| p == "stretch"));
+    let axes = n.ints("axes").map_or(Some((0..x.len()).collect()), |a| axes(a, x.len()))?;
+    let stretched = n.string("keep_aspect_ratio_policy").is_none_or(|p| p == "stretch");
+    let sizes = n.contents(3).filter(|_| stretched);
     // A region of interest changes what a scale is of.
     let cropped = n.string("coordinate_transformation_mode") == Some("tf_crop_and_resize");
     let scales = n.input(2).filter(|_| n.input(3).is_none() && !cropped);
@@ -389,14 +381,11 @@ fn depth_space(n: &Node) -> Option<Shape> {
     };
     let block = Expr::int(n.int("blocksize")?);
     let area = &block * &block;
-    Some(match n.node.op() {
-        "DepthToSpace" => {
-            vec![batch.clone(), channels.floor_div(&area), height * &block, width * &block]
-        }
-        _ => {
-            vec![batch.clone(), channels * &area, height.floor_div(&block), width.floor_div(&block)]
-        }
-    })
+    let [channels, height, width] = match n.node.op() {
+        "DepthToSpace" => [channels.floor_div(&area), height * &block, width * &block],
+        _ => [channels * &area, height.floor_div(&block), width.floor_div(&block)],
+    };
+    Some(vec![batch.clone(), channels, height, width])
 }
 
 /// `Einsum`, if the equation has no ellipsis.

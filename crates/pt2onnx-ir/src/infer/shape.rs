@@ -96,7 +96,7 @@ impl Node<'_> {
 }
 
 /// `shape` without the dimensions `axes`; with `keepdims` they have size 1 instead.
-pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
+pub(crate) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
     let dims = shape.into_iter().enumerate();
     if keepdims {
         dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect()
