@@ -2,7 +2,7 @@
 //! are printed as `{...}`.
 
 use crate::{Attribute, Function, Model, NodeId, RegionId, Value, types::onnx_name, value::Def};
-use pt2onnx_tensor::{DType, Narrow, Tensor};
+use pt2onnx_tensor::{DType, Element, Narrow, Tensor};
 use std::{
     collections::BTreeSet,
     fmt::{self, Display, Formatter, Write},
@@ -60,12 +60,8 @@ impl Model {
 impl Printer<'_> {
     fn print(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let model = self.model;
-        write!(
-            f,
-            "<\n  ir_version: {},\n  opset_import: [\"\" : {}",
-            model.ir_version(),
-            model.opset
-        )?;
+        let (version, opset) = (model.ir_version(), model.opset);
+        write!(f, "<\n  ir_version: {version},\n  opset_import: [\"\" : {opset}")?;
         for (domain, version) in &model.imports {
             write!(f, ", {} : {version}", quoted(domain))?;
         }
@@ -87,12 +83,7 @@ impl Printer<'_> {
         let imports = if function.imports.is_empty() {
             format!("\"\" : {}", self.model.opset)
         } else {
-            list(
-                function
-                    .imports
-                    .iter()
-                    .map(|(domain, version)| format!("{} : {version}", quoted(domain))),
-            )
+            list(function.imports.iter().map(|(d, version)| format!("{} : {version}", quoted(d))))
         };
         write!(f, ", opset_import: [{imports}]>\n{}", identifier(&function.name))?;
         if !function.attributes.is_empty() || !function.defaults.is_empty() {
@@ -183,11 +174,8 @@ impl Printer<'_> {
             node.inputs().iter().map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
         );
         write!(f, "{}{outputs} = ", indent(depth))?;
-        if node.domain.is_empty() {
-            f.write_str(&identifier(&node.op))?
-        } else {
-            f.write_str(&identifier(&format!("{}.{}", node.domain, node.op)))?
-        }
+        let dot = if node.domain.is_empty() { "" } else { "." };
+        f.write_str(&identifier(&format!("{}{dot}{}", node.domain, node.op)))?;
         if !node.overload.is_empty() {
             write!(f, ":{}", identifier(&node.overload))?;
         }
@@ -215,41 +203,30 @@ impl Printer<'_> {
         value: &Attribute,
         depth: usize,
     ) -> fmt::Result {
+        write!(f, "{name}: {} = ", value.kind())?;
+        let own = |region: RegionId| self.model[region].name.as_deref().map(identifier);
         match value {
-            Attribute::Float(v) => write!(f, "{name}: float = {v:?}"),
-            Attribute::Int(v) => write!(f, "{name}: int = {v}"),
-            Attribute::String(v) => write!(f, "{name}: string = {}", quoted(v)),
-            Attribute::Floats(v) => {
-                write!(f, "{name}: floats = [{}]", list(v.iter().map(|x| format!("{x:?}"))))
-            }
-            Attribute::Ints(v) => write!(f, "{name}: ints = [{}]", list(v)),
-            Attribute::Strings(v) => {
-                write!(f, "{name}: strings = [{}]", list(v.iter().map(|s| quoted(s))))
-            }
-            Attribute::Tensor(t) => write!(f, "{name}: tensor = {}", self.tensor(t)),
-            Attribute::Tensors(v) => {
-                write!(f, "{name}: tensors = [{}]", list(v.iter().map(|t| self.tensor(t))))
-            }
-            Attribute::Bytes(v) => write!(f, "{name}: string = {}", lossy(v)),
-            Attribute::BytesList(v) => {
-                write!(f, "{name}: strings = [{}]", list(v.iter().map(|s| lossy(s))))
-            }
-            Attribute::Type(t) => write!(f, "{name}: type_proto = {t}"),
-            Attribute::Types(v) => write!(f, "{name}: type_protos = [{}]", list(v)),
-            Attribute::Reference { name: of, kind } => {
-                write!(f, "{name}: {} = @{of}", kind.name())
-            }
+            Attribute::Float(v) => write!(f, "{v:?}"),
+            Attribute::Int(v) => v.fmt(f),
+            Attribute::String(v) => f.write_str(&quoted(v)),
+            Attribute::Bytes(v) => f.write_str(&lossy(v)),
+            Attribute::Tensor(t) => f.write_str(&self.tensor(t)),
+            Attribute::Type(t) => t.fmt(f),
+            Attribute::Floats(v) => write!(f, "[{}]", list(v.iter().map(|x| format!("{x:?}")))),
+            Attribute::Ints(v) => write!(f, "[{}]", list(v)),
+            Attribute::Strings(v) => write!(f, "[{}]", list(v.iter().map(|s| quoted(s)))),
+            Attribute::BytesList(v) => write!(f, "[{}]", list(v.iter().map(|s| lossy(s)))),
+            Attribute::Tensors(v) => write!(f, "[{}]", list(v.iter().map(|t| self.tensor(t)))),
+            Attribute::Types(v) => write!(f, "[{}]", list(v)),
+            Attribute::Reference { name, .. } => write!(f, "@{name}"),
             Attribute::Region(r) => {
-                write!(f, "{name}: graph = ")?;
-                let own = self.model[*r].name.as_deref();
-                self.graph(f, *r, &identifier(own.unwrap_or(name)), depth)
+                self.graph(f, *r, &own(*r).unwrap_or_else(|| identifier(name)), depth)
             }
             Attribute::Regions(rs) => {
-                write!(f, "{name}: graphs = [")?;
+                f.write_str("[")?;
                 for (i, r) in rs.iter().enumerate() {
                     f.write_str(if i == 0 { "" } else { ", " })?;
-                    let own = self.model[*r].name.as_deref().map(identifier);
-                    self.graph(f, *r, &own.unwrap_or_else(|| format!("{name}_{i}")), depth)?;
+                    self.graph(f, *r, &own(*r).unwrap_or_else(|| format!("{name}_{i}")), depth)?;
                 }
                 f.write_str("]")
             }
@@ -311,42 +288,32 @@ fn elements(t: &Tensor) -> String {
     if t.numel() > MAX_PRINTED {
         return "{...}".to_owned();
     }
-    macro_rules! each {
-        ($t:ty) => {
-            list(t.to_vec::<$t>().unwrap_or_default().iter().map(|v| format!("{v:?}")))
-        };
+    fn all<T: Element>(t: &Tensor, show: impl Fn(&T) -> String) -> String {
+        list(t.to_vec().unwrap_or_default().iter().map(show))
+    }
+    fn debug<T: Element + fmt::Debug>(t: &Tensor) -> String {
+        all(t, |v: &T| format!("{v:?}"))
     }
     let printed = match t.dtype() {
-        DType::F64 => each!(f64),
-        DType::F32 => each!(f32),
-        DType::F16 => list(
-            t.to_vec::<half::f16>().unwrap_or_default().iter().map(|v| format!("{:?}", v.to_f32())),
-        ),
-        DType::BF16 => list(
-            t.to_vec::<half::bf16>()
-                .unwrap_or_default()
-                .iter()
-                .map(|v| format!("{:?}", v.to_f32())),
-        ),
-        DType::I64 => each!(i64),
-        DType::I32 => each!(i32),
-        DType::I16 => each!(i16),
-        DType::I8 => each!(i8),
-        DType::U64 => each!(u64),
-        DType::U32 => each!(u32),
-        DType::U16 => each!(u16),
-        DType::U8 => each!(u8),
-        DType::Bool => list(t.to_vec::<bool>().unwrap_or_default().iter().map(|&b| u8::from(b))),
-        DType::String => list(
-            t.as_strings().unwrap_or_default().iter().map(|s| quoted(&String::from_utf8_lossy(s))),
-        ),
+        DType::F64 => debug::<f64>(t),
+        DType::F32 => debug::<f32>(t),
+        DType::F16 => all(t, |v: &half::f16| format!("{:?}", v.to_f32())),
+        DType::BF16 => all(t, |v: &half::bf16| format!("{:?}", v.to_f32())),
+        DType::I64 => debug::<i64>(t),
+        DType::I32 => debug::<i32>(t),
+        DType::I16 => debug::<i16>(t),
+        DType::I8 => debug::<i8>(t),
+        DType::U64 => debug::<u64>(t),
+        DType::U32 => debug::<u32>(t),
+        DType::U16 => debug::<u16>(t),
+        DType::U8 => debug::<u8>(t),
+        DType::Bool => all(t, |&b: &bool| u8::from(b).to_string()),
+        DType::String => list(t.as_strings().unwrap_or_default().iter().map(|s| lossy(s))),
         dtype => match (Narrow::of(dtype), t.codes()) {
-            (Some(narrow), Some(codes)) if dtype.is_int() => {
-                list(codes.iter().map(|&code| format!("{}", narrow.number(code))))
-            }
-            (Some(narrow), Some(codes)) => {
-                list(codes.iter().map(|&code| format!("{:?}", narrow.number(code))))
-            }
+            (Some(narrow), Some(codes)) => list(codes.iter().map(|&code| {
+                let number = narrow.number(code);
+                if dtype.is_int() { number.to_string() } else { format!("{number:?}") }
+            })),
             _ => "...".to_owned(),
         },
     };

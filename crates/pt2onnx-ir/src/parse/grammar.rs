@@ -5,7 +5,7 @@ use crate::{Builder, Function, Metadata, Model, NodeId, RegionId, Type, Value, c
 use indexmap::IndexMap;
 use pt2onnx_symbolic::text::{Parsed, Place, Reader};
 use rustc_hash::FxHashMap;
-use std::mem::{replace, take};
+use std::mem::replace;
 
 pub(super) struct Grammar<'a, 'm> {
     pub(super) r: Reader<'a>,
@@ -169,19 +169,13 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let place = self.r.place();
         let name = self.r.name("the function's name")?;
         let domain = header.texts.remove("domain").unwrap_or_default();
-        let mut function = match name.split_once("::").filter(|_| domain.is_empty()) {
-            Some((domain, rest)) => {
-                let (name, overload) = rest.split_once('.').unwrap_or((rest, ""));
-                let mut function = Function::new(domain, name, Model::MAIN);
-                function.overload = overload.to_owned();
-                function
-            }
-            None => {
-                let mut function = Function::new(domain, name, Model::MAIN);
-                function.overload = header.texts.remove("overload").unwrap_or_default();
-                function
-            }
-        };
+        let mut function = Function::new(domain, name.as_str(), Model::MAIN);
+        function.overload = header.texts.remove("overload").unwrap_or_default();
+        if let Some((domain, rest)) = name.split_once("::").filter(|_| function.domain.is_empty()) {
+            let (name, overload) = rest.split_once('.').unwrap_or((rest, ""));
+            function = Function::new(domain, name, Model::MAIN);
+            function.overload = overload.to_owned();
+        }
         if strict && function.domain.is_empty() {
             return Err(self.r.error_at(place, "the function has no domain"));
         }
@@ -198,21 +192,34 @@ impl<'a, 'm> Grammar<'a, 'm> {
 
     /// `<name, name: type = default, ...>`, or nothing.
     fn function_attributes(&mut self, function: &mut Function) -> Parsed<()> {
-        let mut first = true;
         if !self.r.accept("<") {
             return Ok(());
         }
-        while self.r.goes_on(">", take(&mut first))? {
-            let place = self.r.place();
-            let attribute = self.r.name("an attribute")?;
-            if self.r.sees(":") || self.r.sees("=") {
-                let value = self.attribute_value(place)?;
+        self.list(">", |grammar| {
+            let place = grammar.r.place();
+            let attribute = grammar.r.name("an attribute")?;
+            if grammar.r.sees(":") || grammar.r.sees("=") {
+                let value = grammar.attribute_value(place)?;
                 function.defaults.push((attribute.into(), value));
             } else {
                 function.attributes.push(attribute)
             }
-        }
+            Ok(())
+        })?;
         Ok(())
+    }
+
+    /// Items with commas between them, up to `close`.
+    pub(super) fn list<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while self.r.goes_on(close, items.is_empty())? {
+            items.push(item(self)?);
+        }
+        Ok(items)
     }
 
     /// Parses `(inputs) => (outputs) <constants and types> { nodes }` into a region. Closes the
@@ -221,27 +228,23 @@ impl<'a, 'm> Grammar<'a, 'm> {
         self.r.enter()?;
         self.scopes.push(Scope { hides: self.foreign, ..Scope::default() });
         self.r.require("(")?;
-        let mut first = true;
-        while self.r.goes_on(")", take(&mut first))? {
-            let (place, ty, name) = self.typed_name()?;
-            let default = if self.r.accept("=") {
-                Some(Box::new(self.elements(place, ty.as_ref())?))
+        self.list(")", |grammar| {
+            let (place, ty, name) = grammar.typed_name()?;
+            let default = if grammar.r.accept("=") {
+                Some(Box::new(grammar.elements(place, ty.as_ref())?))
             } else {
                 None
             };
-            let value = self.cx.edit(|model| {
+            let value = grammar.cx.edit(|model| {
                 let value = model.add_input(region, ty);
                 model[value].default = default;
                 value
             });
-            self.define(place, name, value)?;
-        }
+            grammar.define(place, name, value)
+        })?;
         self.r.require("=>")?;
         self.r.require("(")?;
-        let (mut outputs, mut first) = (Vec::new(), true);
-        while self.r.goes_on(")", take(&mut first))? {
-            outputs.push(self.typed_name()?);
-        }
+        let outputs = self.list(")", Self::typed_name)?;
         if self.r.accept("<") {
             self.constants()?;
         }
@@ -270,18 +273,18 @@ impl<'a, 'm> Grammar<'a, 'm> {
 
     /// Constants, and types of values that nodes define: `float[2] w = {1, 2}, float[N] y`.
     fn constants(&mut self) -> Parsed<()> {
-        let mut first = true;
-        while self.r.goes_on(">", take(&mut first))? {
-            let (place, ty, name) = self.typed_name()?;
-            if self.r.accept("=") {
-                let tensor = self.elements(place, ty.as_ref())?;
+        self.list(">", |grammar| {
+            let (place, ty, name) = grammar.typed_name()?;
+            if grammar.r.accept("=") {
+                let tensor = grammar.elements(place, ty.as_ref())?;
                 // Not interned: equal constants stay separate.
-                let value = self.cx.edit(|model| model.add_constant(tensor));
-                self.define(place, name, value)?;
-            } else if let (Some(scope), Some(ty)) = (self.scopes.last_mut(), ty) {
+                let value = grammar.cx.edit(|model| model.add_constant(tensor));
+                grammar.define(place, name, value)?;
+            } else if let (Some(scope), Some(ty)) = (grammar.scopes.last_mut(), ty) {
                 scope.types.insert(name, ty);
             }
-        }
+            Ok(())
+        })?;
         Ok(())
     }
 
@@ -332,11 +335,10 @@ impl<'a, 'm> Grammar<'a, 'm> {
         } else {
             None
         };
-        let (mut outputs, mut first) = (Vec::new(), true);
-        while self.r.goes_on("=", take(&mut first))? {
-            let place = self.r.place();
-            outputs.push((place, self.r.name("the name of an output, or `}`")?));
-        }
+        let outputs = self.list("=", |grammar| {
+            let place = grammar.r.place();
+            Ok((place, grammar.r.name("the name of an output, or `}`")?))
+        })?;
         let place = self.r.place();
         let full = self.r.name("an operator")?;
         let (domain, op) = full.rsplit_once('.').unwrap_or(("", &full));
@@ -344,12 +346,11 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let outer = replace(&mut self.foreign, !domain.is_empty());
         let mut attributes = self.attributes()?;
         self.r.require("(")?;
-        let (mut inputs, mut first) = (Vec::new(), true);
-        while self.r.goes_on(")", take(&mut first))? {
-            let place = self.r.place();
-            let input = self.r.name("an input")?;
-            inputs.push(if input.is_empty() { None } else { Some(self.value(place, &input)?) });
-        }
+        let inputs = self.list(")", |grammar| {
+            let place = grammar.r.place();
+            let input = grammar.r.name("an input")?;
+            if input.is_empty() { Ok(None) } else { grammar.value(place, &input).map(Some) }
+        })?;
         if attributes.is_empty() {
             attributes = self.attributes()?;
         }
@@ -421,6 +422,5 @@ impl<'a, 'm> Grammar<'a, 'm> {
 }
 
 fn metadata(entries: Vec<(String, String)>) -> Metadata {
-    let entries = entries.into_iter();
-    entries.map(|(k, v)| (k.into(), v.into())).collect()
+    entries.into_iter().map(|(k, v)| (k.into(), v.into())).collect()
 }

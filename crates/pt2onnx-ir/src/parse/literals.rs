@@ -9,7 +9,6 @@ use pt2onnx_symbolic::{
     text::{Parsed, Place, Reader},
 };
 use pt2onnx_tensor::{DType, Narrow, Scalar, Tensor};
-use std::mem::take;
 
 impl Grammar<'_, '_> {
     /// A type: `float[2,N]`, `seq(..)`, `optional(..)`, `map(.., ..)`, `sparse_tensor(..)` or
@@ -18,54 +17,43 @@ impl Grammar<'_, '_> {
         self.r.enter()?;
         let place = self.r.place();
         let name = self.r.identifier("a type")?;
-        let ty = match name {
-            "seq" | "optional" | "sparse_tensor" => {
-                self.r.require("(")?;
-                let inner = self.ty()?;
-                self.r.require(")")?;
-                match (name, inner) {
-                    ("seq", inner) => Type::Sequence(Box::new(inner)),
-                    ("optional", inner) => Type::Optional(Box::new(inner)),
-                    (_, Type::Tensor(t)) => Type::Sparse(t),
-                    _ => {
-                        return Err(self
-                            .r
-                            .error_at(place, "sparse_tensor needs the type of a tensor"));
-                    }
-                }
-            }
-            "map" => {
-                self.r.require("(")?;
-                let key = self.dtype()?;
-                self.r.require(",")?;
-                let value = self.ty()?;
-                self.r.require(")")?;
-                Type::Map(key, Box::new(value))
-            }
-            "opaque" => {
-                self.r.require("(")?;
-                let domain = self.r.string()?;
-                self.r.require(",")?;
-                let name = self.r.string()?;
-                self.r.require(")")?;
-                Type::Opaque(Box::new((domain, name)))
-            }
-            _ => {
-                let dtype = from_onnx_name(name);
-                let dtype = dtype
-                    .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))?;
-                Type::Tensor(TensorType { dtype, shape: self.sizes()? })
-            }
+        let ty = if let Some(dtype) = from_onnx_name(name) {
+            Type::Tensor(TensorType { dtype, shape: self.sizes()? })
+        } else if ["seq", "optional", "sparse_tensor", "map", "opaque"].contains(&name) {
+            self.r.require("(")?;
+            let ty = self.composed(place, name)?;
+            self.r.require(")")?;
+            ty
+        } else {
+            return Err(self.r.error_at(place, format!("there is no type `{name}`")));
         };
         self.r.leave();
         Ok(ty)
     }
 
-    fn dtype(&mut self) -> Parsed<DType> {
-        let place = self.r.place();
-        let name = self.r.identifier("an element type")?;
-        from_onnx_name(name)
-            .ok_or_else(|| self.r.error_at(place, format!("there is no type `{name}`")))
+    /// A type of other types or names, between its parentheses.
+    fn composed(&mut self, place: Place, name: &str) -> Parsed<Type> {
+        match name {
+            "map" => {
+                let key = self.r.place();
+                let name = self.r.identifier("an element type")?;
+                let what = format!("there is no type `{name}`");
+                let dtype = from_onnx_name(name).ok_or_else(|| self.r.error_at(key, what))?;
+                self.r.require(",")?;
+                Ok(Type::Map(dtype, Box::new(self.ty()?)))
+            }
+            "opaque" => {
+                let domain = self.r.string()?;
+                self.r.require(",")?;
+                Ok(Type::Opaque(Box::new((domain, self.r.string()?))))
+            }
+            _ => match (name, self.ty()?) {
+                ("seq", inner) => Ok(Type::Sequence(Box::new(inner))),
+                ("optional", inner) => Ok(Type::Optional(Box::new(inner))),
+                (_, Type::Tensor(t)) => Ok(Type::Sparse(t)),
+                _ => Err(self.r.error_at(place, "sparse_tensor needs the type of a tensor")),
+            },
+        }
     }
 
     /// `[2, N, ?, "2*N"]`. `[]` means that the rank is unknown; without brackets, the rank is 0.
@@ -100,17 +88,14 @@ impl Grammar<'_, '_> {
 
     /// `<name = value, ...>`, or nothing.
     pub(super) fn attributes(&mut self) -> Parsed<Attributes> {
-        let mut attributes = Attributes::new();
-        if self.r.accept("<") {
-            let mut first = true;
-            while self.r.goes_on(">", take(&mut first))? {
-                let place = self.r.place();
-                let name = self.r.name("an attribute")?;
-                let value = self.attribute_value(place)?;
-                attributes.push((name.into(), value));
-            }
+        if !self.r.accept("<") {
+            return Ok(Attributes::new());
         }
-        Ok(attributes)
+        self.list(">", |grammar| {
+            let place = grammar.r.place();
+            let name = grammar.r.name("an attribute")?;
+            Ok((name.into(), grammar.attribute_value(place)?))
+        })
     }
 
     /// `: type = value`, or `= value` if the form of the value shows its type.
@@ -118,9 +103,8 @@ impl Grammar<'_, '_> {
         let kind = if self.r.accept(":") {
             let place = self.r.place();
             let name = self.r.identifier("the attribute's type")?;
-            let kind = AttributeKind::ALL.into_iter().find(|kind| kind.name() == name);
             let unknown = || self.r.error_at(place, format!("there is no attribute type `{name}`"));
-            Some(kind.ok_or_else(unknown)?)
+            Some(AttributeKind::of_name(name).ok_or_else(unknown)?)
         } else {
             None
         };
@@ -130,9 +114,8 @@ impl Grammar<'_, '_> {
             let name = self.r.name("an attribute of the function")?;
             let declared = self.function.as_ref().is_none_or(|f| f.attributes.contains(&name));
             if !declared {
-                return Err(self
-                    .r
-                    .error_at(place, format!("the function has no attribute `{name}`")));
+                let what = format!("the function has no attribute `{name}`");
+                return Err(self.r.error_at(place, what));
             }
             let no_type =
                 || self.r.error_at(attribute, "a reference needs a type: `name: float = @other`");
@@ -154,16 +137,13 @@ impl Grammar<'_, '_> {
             AttributeKind::Graph => Attribute::Region(self.body()?),
             AttributeKind::TypeProto => Attribute::Type(self.ty()?),
             AttributeKind::Ints => {
-                self.r.require("[")?;
-                Attribute::Ints(self.r.list("]", |r| r.number("an integer", int))?)
+                Attribute::Ints(self.several(|grammar| grammar.r.number("an integer", int))?)
             }
             AttributeKind::Floats => {
-                self.r.require("[")?;
-                Attribute::Floats(self.r.list("]", |r| r.number("a number", float))?)
+                Attribute::Floats(self.several(|grammar| grammar.r.number("a number", float))?)
             }
             AttributeKind::Strings => {
-                self.r.require("[")?;
-                Attribute::Strings(self.r.list("]", Reader::string)?)
+                Attribute::Strings(self.several(|grammar| grammar.r.string())?)
             }
             AttributeKind::Tensors => Attribute::Tensors(self.several(Self::tensor)?),
             AttributeKind::TypeProtos => Attribute::Types(self.several(Self::ty)?),
@@ -177,11 +157,7 @@ impl Grammar<'_, '_> {
     /// A list in brackets.
     fn several<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         self.r.require("[")?;
-        let (mut items, mut first) = (Vec::new(), true);
-        while self.r.goes_on("]", take(&mut first))? {
-            items.push(item(self)?);
-        }
-        Ok(items)
+        self.list("]", item)
     }
 
     /// A value whose form shows its type: `1`, `0.5`, `"text"`, a tensor, a graph, or a list of one
@@ -230,9 +206,8 @@ impl Grammar<'_, '_> {
         };
         let tensor = ty.and_then(Type::as_tensor);
         let Some((dtype, sizes)) = tensor.and_then(|t| Some((t.dtype, sizes(t)?))) else {
-            return Err(self
-                .r
-                .error_at(place, "a constant needs the type of a tensor with known sizes"));
+            let what = "a constant needs the type of a tensor with known sizes";
+            return Err(self.r.error_at(place, what));
         };
         self.r.require("{")?;
         let made = if self.r.accept("...") {
