@@ -80,6 +80,15 @@ impl Attribute {
         }
     }
 
+    /// The integer or integers that it holds.
+    pub fn ints(&self) -> &[i64] {
+        match self {
+            Attribute::Int(one) => std::slice::from_ref(one),
+            Attribute::Ints(all) => all,
+            _ => &[],
+        }
+    }
+
     /// The bodies that it holds.
     pub fn regions(&self) -> &[RegionId] {
         match self {
@@ -94,13 +103,14 @@ macro_rules! from {
     ($($t:ty => $v:ident),*) => {$(
         impl From<$t> for Attribute {
             fn from(v: $t) -> Self {
-                Attribute::$v(v)
+                Attribute::$v(v.into())
             }
         }
     )*};
 }
 from!(f32 => Float, i64 => Int, String => String, Tensor => Tensor, RegionId => Region, Type => Type,
-      Vec<f32> => Floats, Vec<i64> => Ints, Vec<String> => Strings, Vec<Tensor> => Tensors, Vec<Type> => Types);
+      Vec<f32> => Floats, Vec<i64> => Ints, Vec<String> => Strings, Vec<Tensor> => Tensors, Vec<Type> => Types,
+      &str => String, &[i64] => Ints, &[f32] => Floats);
 
 impl From<&AttributeDefault> for Attribute {
     fn from(default: &AttributeDefault) -> Self {
@@ -114,22 +124,6 @@ impl From<&AttributeDefault> for Attribute {
                 Attribute::Strings(xs.iter().map(|x| (*x).to_owned()).collect())
             }
         }
-    }
-}
-
-impl From<&str> for Attribute {
-    fn from(v: &str) -> Self {
-        Attribute::String(v.to_owned())
-    }
-}
-impl From<&[i64]> for Attribute {
-    fn from(v: &[i64]) -> Self {
-        Attribute::Ints(v.to_vec())
-    }
-}
-impl From<&[f32]> for Attribute {
-    fn from(v: &[f32]) -> Self {
-        Attribute::Floats(v.to_vec())
     }
 }
 

@@ -6,49 +6,19 @@ use std::borrow::Cow;
 
 /// Why an attribute could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
 pub enum AttributeError {
-    /// A required attribute is missing.
     #[error("{op} needs the attribute {name}")]
-    Missing {
-        /// Operator of the node.
-        op: String,
-        /// Name of the attribute.
-        name: &'static str,
-    },
-    /// An attribute has another type than its reader expects.
+    Missing { op: String, name: &'static str },
     #[error("attribute {name} of {op} must be {expected:?}, but is {given:?}")]
-    Mistyped {
-        /// Operator of the node.
-        op: String,
-        /// Name of the attribute.
-        name: &'static str,
-        /// The type that it must have.
-        expected: AttributeKind,
-        /// The type that it has.
-        given: AttributeKind,
-    },
-    /// An attribute in a function refers to an attribute of the function, so each call has another
-    /// value.
+    Mistyped { op: String, name: &'static str, expected: AttributeKind, given: AttributeKind },
     #[error(
         "attribute {name} of {op} refers to attribute {of} of the function, so each call has another value"
     )]
-    Reference {
-        /// Operator of the node.
-        op: String,
-        /// Name of the attribute.
-        name: &'static str,
-        /// Name of the function's attribute.
-        of: String,
-    },
-    /// A string is not UTF-8.
+    Reference { op: String, name: &'static str, of: String },
     #[error("attribute {name} of {op} is not UTF-8")]
-    NotUtf8 {
-        /// Operator of the node.
-        op: String,
-        /// Name of the attribute.
-        name: &'static str,
-    },
+    NotUtf8 { op: String, name: &'static str },
 }
 
 /// A Rust type that [`Node::read`] can read attributes as.
@@ -61,13 +31,13 @@ pub trait FromAttribute<'a>: Sized {
 }
 
 macro_rules! read_as {
-    ($($t:ty, $kind:ident, $v:ident => $value:expr;)*) => {$(
+    ($($t:ty, $kind:ident, $variant:ident($v:ident) => $value:expr;)*) => {$(
         impl<'a> FromAttribute<'a> for $t {
             const KIND: AttributeKind = AttributeKind::$kind;
 
             fn from_attribute(attribute: &'a Attribute) -> Option<Self> {
                 match attribute {
-                    Attribute::$kind($v) => Some($value),
+                    Attribute::$variant($v) => Some($value),
                     _ => None,
                 }
             }
@@ -75,41 +45,21 @@ macro_rules! read_as {
     )*};
 }
 read_as! {
-    i64, Int, v => *v;
-    bool, Int, v => *v != 0;
-    f32, Float, v => *v;
-    &'a str, String, v => v;
-    String, String, v => v.clone();
-    &'a Tensor, Tensor, v => v;
-    Tensor, Tensor, v => v.clone();
-    &'a [i64], Ints, v => v;
-    Vec<i64>, Ints, v => v.clone();
-    &'a [f32], Floats, v => v;
-    Vec<f32>, Floats, v => v.clone();
-    &'a [String], Strings, v => v;
-    Vec<String>, Strings, v => v.clone();
-}
-
-impl FromAttribute<'_> for RegionId {
-    const KIND: AttributeKind = AttributeKind::Graph;
-
-    fn from_attribute(attribute: &Attribute) -> Option<Self> {
-        match attribute {
-            Attribute::Region(region) => Some(*region),
-            _ => None,
-        }
-    }
-}
-
-impl FromAttribute<'_> for Type {
-    const KIND: AttributeKind = AttributeKind::TypeProto;
-
-    fn from_attribute(attribute: &Attribute) -> Option<Self> {
-        match attribute {
-            Attribute::Type(ty) => Some(ty.clone()),
-            _ => None,
-        }
-    }
+    i64, Int, Int(v) => *v;
+    bool, Int, Int(v) => *v != 0;
+    f32, Float, Float(v) => *v;
+    &'a str, String, String(v) => v;
+    String, String, String(v) => v.clone();
+    &'a Tensor, Tensor, Tensor(v) => v;
+    Tensor, Tensor, Tensor(v) => v.clone();
+    &'a [i64], Ints, Ints(v) => v;
+    Vec<i64>, Ints, Ints(v) => v.clone();
+    &'a [f32], Floats, Floats(v) => v;
+    Vec<f32>, Floats, Floats(v) => v.clone();
+    &'a [String], Strings, Strings(v) => v;
+    Vec<String>, Strings, Strings(v) => v.clone();
+    RegionId, Graph, Region(v) => *v;
+    Type, TypeProto, Type(v) => v.clone();
 }
 
 impl Node {

@@ -78,11 +78,7 @@ fn attributes(node: &Node, schema: &OpSchema) -> Result<(), String> {
 
 /// Whether the integers of an attribute mean something.
 fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
-    let given = match value {
-        Attribute::Int(one) => std::slice::from_ref(one),
-        Attribute::Ints(all) => all,
-        _ => &[],
-    };
+    let given = value.ints();
     let large = given.iter().find(|number| number.unsigned_abs() > MOST);
     if let Some(large) = large.filter(|_| !ANY_INTEGER.contains(&name)) {
         return Err(format!("{large}, which is out of range"));
@@ -103,11 +99,10 @@ fn axes(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
         return Ok(());
     }
     for name in ["axis", "axes", "perm"] {
-        let given = match node.attribute(name) {
-            Some(Attribute::Int(one)) => std::slice::from_ref(one),
-            Some(Attribute::Ints(all)) => all,
-            _ => continue,
+        let Some(given @ (Attribute::Int(_) | Attribute::Ints(_))) = node.attribute(name) else {
+            continue;
         };
+        let given = given.ints();
         let ty = node.input(0).and_then(|x| model[x].ty.as_ref()?.as_tensor());
         let Some(rank) = ty.and_then(|ty| Some(ty.shape.as_ref()?.len())) else {
             continue;

@@ -89,45 +89,32 @@ pub enum AttributeKind {
 }
 
 impl AttributeKind {
-    /// All types of attributes.
-    pub const ALL: [Self; 14] = {
-        use AttributeKind::*;
-        [
-            Float,
-            Int,
-            String,
-            Tensor,
-            Graph,
-            SparseTensor,
-            TypeProto,
-            Floats,
-            Ints,
-            Strings,
-            Tensors,
-            Graphs,
-            SparseTensors,
-            TypeProtos,
-        ]
-    };
+    /// All types of attributes, and their names in ONNX text.
+    const NAMES: [(Self, &str); 14] = [
+        (Self::Float, "float"),
+        (Self::Int, "int"),
+        (Self::String, "string"),
+        (Self::Tensor, "tensor"),
+        (Self::Graph, "graph"),
+        (Self::SparseTensor, "sparse_tensor"),
+        (Self::TypeProto, "type_proto"),
+        (Self::Floats, "floats"),
+        (Self::Ints, "ints"),
+        (Self::Strings, "strings"),
+        (Self::Tensors, "tensors"),
+        (Self::Graphs, "graphs"),
+        (Self::SparseTensors, "sparse_tensors"),
+        (Self::TypeProtos, "type_protos"),
+    ];
 
     /// The name in ONNX text: `float`, `type_proto`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Float => "float",
-            Self::Int => "int",
-            Self::String => "string",
-            Self::Tensor => "tensor",
-            Self::Graph => "graph",
-            Self::SparseTensor => "sparse_tensor",
-            Self::TypeProto => "type_proto",
-            Self::Floats => "floats",
-            Self::Ints => "ints",
-            Self::Strings => "strings",
-            Self::Tensors => "tensors",
-            Self::Graphs => "graphs",
-            Self::SparseTensors => "sparse_tensors",
-            Self::TypeProtos => "type_protos",
-        }
+        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    /// The type of this name in ONNX text.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(kind, _)| kind)
     }
 }
 
