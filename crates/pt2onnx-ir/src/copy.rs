@@ -8,6 +8,10 @@ use crate::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+/// No model gets more nodes than these by inlining: functions that call each other twice grow
+/// without bound.
+const MAX_INLINED: usize = 1 << 20;
+
 impl Model {
     /// Copies a function of another model, and the functions that it calls, unless this model has
     /// them already.
@@ -27,9 +31,7 @@ impl Model {
             todo.extend(called);
         }
     }
-}
 
-impl Model {
     /// Puts the main graph of another model behind that of this one, with its functions. The
     /// other's inputs that are `given` become values of this model; the others become inputs. The
     /// other's outputs follow the outputs of this model that are not given away. Names that clash
@@ -77,13 +79,7 @@ impl Model {
             }
         }
     }
-}
 
-/// No model gets more nodes than these by inlining: functions that call each other twice grow
-/// without bound.
-const MAX_INLINED: usize = 1 << 20;
-
-impl Model {
     /// Replaces calls of the model's functions by their bodies, at any depth, and removes the
     /// functions. Nodes and values of the bodies get new names, except for those of the calls'
     /// results. Types of inner values are not inferred.
@@ -190,36 +186,19 @@ impl Model {
 
 /// Functions that cannot be inlined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
 pub enum InlineError {
-    /// There is no end, or it is far.
     #[error(
         "the function {0} cannot be inlined: it calls itself, or the model would have more than a million nodes"
     )]
-    Endless(
-        /// Domain and name of the function.
-        String,
-    ),
-    /// A call gives or takes more than the function has.
+    Endless(String),
     #[error(
         "the function {function} cannot be inlined: it has {has} {what}, and a call has {given}"
     )]
-    Call {
-        /// Domain and name of the function.
-        function: String,
-        /// `inputs` or `outputs`.
-        what: &'static str,
-        /// How many the call has.
-        given: usize,
-        /// How many the function has.
-        has: usize,
-    },
-    /// A call takes a result that is an input which it does not give.
+    Call { function: String, what: &'static str, given: usize, has: usize },
     #[error("the function {0} cannot be inlined: a result is an input that a call leaves out")]
-    Omitted(
-        /// Domain and name of the function.
-        String,
-    ),
+    Omitted(String),
 }
 
 /// Copies regions of one model into another.
@@ -278,11 +257,10 @@ impl<'a> Copier<'a> {
             let node = &self.from[node];
             let inputs: Vec<_> =
                 node.inputs().iter().map(|v| v.and_then(|v| self.value(v))).collect();
-            let attributes = node
-                .attributes
-                .iter()
-                .filter_map(|(name, value)| Some((name.clone(), self.attribute(value)?)));
-            let attributes = attributes.collect();
+            let attributes = node.attributes.iter();
+            let attributes = attributes
+                .filter_map(|(name, value)| Some((name.clone(), self.attribute(value)?)))
+                .collect();
             let (op, outputs) = (node.op.clone(), node.outputs());
             let id = self.to.add_node(at, op, &inputs, attributes, outputs.len());
             self.to[id].domain.clone_from(&node.domain);

@@ -4,21 +4,17 @@ use crate::{Def, Model, Value};
 
 /// Why a part of a model cannot be a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
 pub enum ExtractError {
-    /// There is no value of that name in the main graph.
     #[error("the main graph has no value `{0}`")]
     NoValue(String),
-    /// The type of a value that becomes an input or output is not known.
     #[error("the type of `{0}` is not known")]
     NoType(String),
-    /// A value cannot be an input, because it is a constant.
     #[error("`{0}` is a constant, which cannot be an input")]
     Constant(String),
-    /// A name is given twice.
     #[error("`{0}` is given twice")]
     Twice(String),
-    /// The outputs depend on inputs of the model that are not given.
     #[error("the outputs also depend on `{}`", .0.join("`, `"))]
     Missing(Vec<String>),
 }

@@ -418,19 +418,7 @@ macro_rules! index {
 index!(Value, ValueData, values);
 index!(OriginId, Origin, origins);
 index!(ModuleId, ModuleCall, modules);
-
-impl std::ops::Index<RegionId> for Model {
-    type Output = Region;
-    fn index(&self, id: RegionId) -> &Region {
-        &self.regions[id.index()]
-    }
-}
-
-impl std::ops::IndexMut<RegionId> for Model {
-    fn index_mut(&mut self, id: RegionId) -> &mut Region {
-        &mut self.regions[id.index()]
-    }
-}
+index!(RegionId, Region, regions);
 
 /// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] returns
 /// whether a node exists.

@@ -2,7 +2,7 @@
 //! result is known.
 
 use super::Builder;
-use crate::{InferError, Reduction, Shape, Type, Value, attribute::attributes};
+use crate::{Attributes, InferError, Reduction, Shape, Type, Value, attribute::attributes, infer};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -46,14 +46,10 @@ impl Builder<'_> {
         {
             self.report(format!("{before} elements cannot be reshaped to {after}"));
         }
-        if let Some(t) = self.small_constant(x)
-            && let Some(shape) =
-                dims.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
-            && let Some(reshaped) = t.reshaped(shape)
-        {
-            return self.constant(reshaped);
+        if let Some(reshaped) = self.reshaped_constant(x, dims) {
+            return reshaped;
         }
-        let mut given = crate::Attributes::new();
+        let mut given = Attributes::new();
         let target = match self.reshape_target(&from, dims) {
             Some(known) => self.ints(&known),
             None => {
@@ -87,9 +83,9 @@ impl Builder<'_> {
 
     /// The attribute of a `Reshape` to these computed sizes. Without `allowzero`, one that is 0 at
     /// run time would copy the size of the operand.
-    fn allowzero(&self, dims: &[Expr]) -> crate::Attributes {
+    fn allowzero(&self, dims: &[Expr]) -> Attributes {
         if dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
-            crate::Attributes::new()
+            Attributes::new()
         } else {
             attributes([("allowzero", 1i64.into())])
         }
@@ -249,7 +245,7 @@ impl Builder<'_> {
             [one] => *one,
             _ => {
                 let inputs: Vec<Option<Value>> = values.iter().map(|&v| Some(v)).collect();
-                self.emit1("Concat", &inputs, attributes([("axis", (axis as i64).into())]))
+                self.emit1("Concat", &inputs, axis_attribute(axis))
             }
         }
     }
@@ -271,16 +267,11 @@ impl Builder<'_> {
         for &axis in &sorted {
             dims.insert(axis, Expr::int(1));
         }
-        if let Some(t) = self.small_constant(x)
-            && let Some(t) = t.reshaped(
-                dims.iter().filter_map(|d| usize::try_from(d.as_int()?).ok()).collect::<Vec<_>>(),
-            )
-        {
-            return self.constant(t);
+        if let Some(reshaped) = self.reshaped_constant(x, &dims) {
+            return reshaped;
         }
-        let given: Vec<i64> = sorted.iter().map(|&a| a as i64).collect();
         let ty = Type::tensor(self.dtype(x), dims);
-        self.emit_typed("Unsqueeze", &[x, self.ints(&given)], Default::default(), ty)
+        self.emit_typed("Unsqueeze", &[x, self.axes(&sorted)], Default::default(), ty)
     }
 
     /// `x` without the dimensions `axes`, which must have size 1. Reports a diagnostic if they do
@@ -300,15 +291,9 @@ impl Builder<'_> {
             ));
             return x;
         }
-        let dims: Shape = from
-            .into_iter()
-            .enumerate()
-            .filter(|(i, _)| !axes.contains(i))
-            .map(|(_, d)| d)
-            .collect();
-        let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
+        let dims = infer::without(from, axes, false);
         let ty = Type::tensor(self.dtype(x), dims);
-        self.emit_typed("Squeeze", &[x, self.ints(&given)], Default::default(), ty)
+        self.emit_typed("Squeeze", &[x, self.axes(axes)], Default::default(), ty)
     }
 
     /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds must not be
@@ -323,13 +308,8 @@ impl Builder<'_> {
             return x;
         };
         let size = dims[axis].clone();
-        let whole = {
-            let constraints = self.constraints();
-            *start == Expr::int(0)
-                && step == 1
-                && (end == &size || constraints.prove_ge(end, &size))
-        };
-        if whole {
+        let to_end = || end == &size || self.constraints().prove_ge(end, &size);
+        if *start == Expr::ZERO && step == 1 && to_end() {
             return x;
         }
         dims[axis] = self.slice_length(&size, start, end, step);
@@ -345,14 +325,10 @@ impl Builder<'_> {
     /// The length of the slice: `ceil((min(end, size) - min(start, size)) / step)`, at least 0.
     fn slice_length(&self, size: &Expr, start: &Expr, end: &Expr, step: i64) -> Expr {
         let constraints = self.constraints();
-        let held = |e: &Expr| {
-            if constraints.prove_ge(size, e) {
-                e.clone()
-            } else if constraints.prove_ge(e, size) {
-                size.clone()
-            } else {
-                e.min(size)
-            }
+        let held = |e: &Expr| match () {
+            () if constraints.prove_ge(size, e) => e.clone(),
+            () if constraints.prove_ge(e, size) => size.clone(),
+            () => e.min(size),
         };
         let mut span = held(end) - held(start);
         if !constraints.prove_ge(&span, &Expr::int(0)) {
@@ -374,8 +350,7 @@ impl Builder<'_> {
         options: crate::attrs::Pad,
     ) -> Value {
         let (value, axes) = (value.into(), axes.into());
-        let known = axes.and_then(|axes| self.pads_of_all(x, pads, axes));
-        match known {
+        match axes.and_then(|axes| self.pads_of_all(x, pads, axes)) {
             Some(all) => self.pad_op(x, self.sizes(&all), value, None, options),
             None => self.pad_op(x, pads, value, axes, options),
         }
@@ -406,8 +381,8 @@ impl Builder<'_> {
         {
             self.report(InferError::Outside(index, size).to_string());
         }
-        let given = attributes([("axis", (axis as i64).into())]);
-        self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))
+        let ty = Type::tensor(self.dtype(x), dims);
+        self.emit_typed("Gather", &[x, self.size(index)], axis_attribute(axis), ty)
     }
 
     /// `x` split along `axis` into pieces of the given sizes. Reports a diagnostic if `x` has no
@@ -425,12 +400,8 @@ impl Builder<'_> {
             _ => {}
         }
         let lengths = self.sizes(sizes);
-        let pieces = self.emit(
-            "Split",
-            &[Some(x), Some(lengths)],
-            attributes([("axis", (axis as i64).into())]),
-            sizes.len(),
-        );
+        let inputs = [Some(x), Some(lengths)];
+        let pieces = self.emit("Split", &inputs, axis_attribute(axis), sizes.len());
         for (&piece, size) in pieces.iter().zip(sizes) {
             let mut dims = dims.clone();
             dims[axis] = size.clone();
@@ -453,7 +424,8 @@ impl Builder<'_> {
             return [pieces[0], pieces[1]];
         }
         dims[axis] = half;
-        let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
+        let mut given = axis_attribute(axis);
+        given.push(("num_outputs".into(), 2i64.into()));
         let pieces = self.emit("Split", &[Some(x)], given, 2);
         for &piece in &pieces {
             self.set_type(piece, Type::tensor(self.dtype(x), dims.clone()));
@@ -468,13 +440,9 @@ impl Builder<'_> {
         if !self.may_have_axes(x, axes) {
             return x;
         }
-        let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
-        let axes = (!axes.is_empty()).then(|| self.ints(&given));
-        self.emit1(
-            op.op(),
-            &[Some(x), axes],
-            attributes([("keepdims", i64::from(keepdims).into())]),
-        )
+        let axes = (!axes.is_empty()).then(|| self.axes(axes));
+        let given = attributes([("keepdims", i64::from(keepdims).into())]);
+        self.emit1(op.op(), &[Some(x), axes], given)
     }
 
     /// `Gather`: the elements of `x` at `indices` along `axis`. Reports a diagnostic if `x` has no
@@ -483,11 +451,7 @@ impl Builder<'_> {
         if !self.may_have_axes(x, &[axis]) {
             return x;
         }
-        self.emit1(
-            "Gather",
-            &[Some(x), Some(indices)],
-            attributes([("axis", (axis as i64).into())]),
-        )
+        self.emit1("Gather", &[Some(x), Some(indices)], axis_attribute(axis))
     }
 
     /// The numbers `start`, `start + step`, ... before `end`. All three must be 0-d and of one
@@ -513,8 +477,21 @@ impl Builder<'_> {
         self.emit1("Identity", &[Some(x)], Default::default())
     }
 
-    /// The tensor, if it is a constant that is small enough to be copied.
-    fn small_constant(&self, x: Value) -> Option<Tensor> {
-        self.constant_of(x).filter(|t| t.has_data() && t.nbytes() <= super::INTERNED_BYTES)
+    /// Axes as an input of a node.
+    fn axes(&self, axes: &[usize]) -> Value {
+        self.ints(&axes.iter().map(|&axis| axis as i64).collect::<Vec<_>>())
     }
+
+    /// A small constant with these sizes; `None` if it is another value, or they are not known.
+    fn reshaped_constant(&self, x: Value, dims: &[Expr]) -> Option<Value> {
+        let size = |d: &Expr| usize::try_from(d.as_int()?).ok();
+        let small = |t: &Tensor| t.has_data() && t.nbytes() <= super::INTERNED_BYTES;
+        let shape = dims.iter().map(size).collect::<Option<Vec<_>>>()?;
+        Some(self.constant(self.constant_of(x).filter(small)?.reshaped(shape)?))
+    }
+}
+
+/// The attribute `axis`.
+fn axis_attribute(axis: usize) -> Attributes {
+    attributes([("axis", (axis as i64).into())])
 }
