@@ -229,93 +229,63 @@ impl<'a> Machine<'a> {
             if code == op::STOP {
                 return self.pop();
             }
-            let known = self.plain(code)?
-                || self.collection(code)?
-                || self.object(code)?
-                || self.memory(code)?;
-            if !known {
-                return Err(Problem::Opcode { code, at });
-            }
+            let value = match code {
+                _ if let Some(value) = self.value(code)? => value,
+                _ if self.change(code)? => continue,
+                _ => return Err(Problem::Opcode { code, at }),
+            };
+            self.push(value);
         }
     }
 
-    /// Opcodes that push a plain value. Returns whether this is one.
-    fn plain(&mut self, code: u8) -> Read<bool> {
-        match code {
-            op::NONE => self.push(Value::None),
-            op::NEWTRUE => self.push(Value::Bool(true)),
-            op::NEWFALSE => self.push(Value::Bool(false)),
-            op::BININT1 => {
-                let value = self.byte()?;
-                self.push(Value::Int(value.into()));
+    /// The value that an opcode pushes; `None` if it is another opcode.
+    fn value(&mut self, code: u8) -> Read<Option<Value>> {
+        Ok(Some(match code {
+            op::NONE => Value::None,
+            op::NEWTRUE => Value::Bool(true),
+            op::NEWFALSE => Value::Bool(false),
+            op::BININT1 => Value::Int(self.byte()?.into()),
+            op::BININT2 => Value::Int(u16::from_le_bytes(self.array()?).into()),
+            op::BININT => Value::Int(i32::from_le_bytes(self.array()?).into()),
+            op::LONG1 => Value::Int(self.long()?),
+            op::BINFLOAT => Value::Float(f64::from_be_bytes(self.array()?)),
+            op::SHORT_BINUNICODE | op::BINUNICODE | op::BINUNICODE8 => {
+                let text = std::str::from_utf8(self.counted(code)?).map_err(|_| Problem::Utf8)?;
+                Value::Text(text.into())
             }
-            op::BININT2 => {
-                let value = u16::from_le_bytes(self.array()?);
-                self.push(Value::Int(value.into()));
+            op::SHORT_BINBYTES | op::BINBYTES => {
+                self.counted(code)?;
+                Value::Bytes
             }
-            op::BININT => {
-                let value = i32::from_le_bytes(self.array()?);
-                self.push(Value::Int(value.into()));
+            op::EMPTY_TUPLE => Value::Tuple([].into()),
+            op::TUPLE => Value::Tuple(self.marked()?.into()),
+            op::TUPLE1 | op::TUPLE2 | op::TUPLE3 => {
+                let from = self.floor(usize::from(code - op::TUPLE1) + 1)?;
+                Value::Tuple(self.stack.drain(from..).collect())
             }
-            op::LONG1 => {
-                let value = self.long()?;
-                self.push(Value::Int(value));
+            op::EMPTY_LIST => Value::List(Vec::new()),
+            op::LIST => Value::List(self.marked()?),
+            op::EMPTY_DICT => Value::Dict(Vec::new()),
+            op::DICT => Value::Dict(pairs(&self.marked()?)?),
+            op::GLOBAL => {
+                let (module, name) = (self.line()?, self.line()?);
+                self.global(&module, &name)?
             }
-            op::BINFLOAT => {
-                let value = f64::from_be_bytes(self.array()?);
-                self.push(Value::Float(value));
+            op::STACK_GLOBAL => {
+                let (name, module) = (self.pop_text()?, self.pop_text()?);
+                self.global(&module, &name)?
             }
-            op::SHORT_BINUNICODE => {
-                let length = self.byte()?;
-                self.text(length.into())?;
-            }
-            op::BINUNICODE => {
-                let length = u32::from_le_bytes(self.array()?);
-                self.text(length.into())?;
-            }
-            op::BINUNICODE8 => {
-                let length = u64::from_le_bytes(self.array()?);
-                self.text(length)?;
-            }
-            op::SHORT_BINBYTES => {
-                let length = self.byte()?;
-                self.take(length.into())?;
-                self.push(Value::Bytes);
-            }
-            op::BINBYTES => {
-                let length = u32::from_le_bytes(self.array()?);
-                self.take(length.into())?;
-                self.push(Value::Bytes);
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
+            op::BINPERSID => Value::Persistent(self.pop()?),
+            op::REDUCE => self.reduce()?,
+            op::NEWOBJ if self.rules.objects => self.new_object()?,
+            _ => return Ok(None),
+        }))
     }
 
-    /// Opcodes of tuples, lists and dicts. Returns whether this is one.
-    fn collection(&mut self, code: u8) -> Read<bool> {
+    /// Runs an opcode that changes the value on top of the stack, the stack or the memo. Returns
+    /// whether it is one.
+    fn change(&mut self, code: u8) -> Read<bool> {
         match code {
-            op::EMPTY_TUPLE => self.push(Value::Tuple([].into())),
-            op::TUPLE => {
-                let items = self.marked()?;
-                self.push(Value::Tuple(items.into()));
-            }
-            code @ (op::TUPLE1 | op::TUPLE2 | op::TUPLE3) => {
-                let count = usize::from(code - op::TUPLE1) + 1;
-                let from = self.floor(count)?;
-                let items: Arc<[Id]> = self.stack.drain(from..).collect();
-                self.push(Value::Tuple(items));
-            }
-            op::LIST => {
-                let items = self.marked()?;
-                self.push(Value::List(items));
-            }
-            op::DICT => {
-                let items = self.marked()?;
-                self.push(Value::Dict(Vec::new()));
-                self.set(items)?;
-            }
-            op::EMPTY_LIST => self.push(Value::List(Vec::new())),
             op::APPEND => {
                 let item = self.pop()?;
                 self.append(vec![item])?;
@@ -324,84 +294,53 @@ impl<'a> Machine<'a> {
                 let items = self.marked()?;
                 self.append(items)?;
             }
-            op::EMPTY_DICT => self.push(Value::Dict(Vec::new())),
             op::SETITEM => {
                 let (value, key) = (self.pop()?, self.pop()?);
-                self.set(vec![key, value])?;
+                self.set(&[key, value])?;
             }
             op::SETITEMS => {
                 let items = self.marked()?;
-                self.set(items)?;
+                self.set(&items)?;
             }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Opcodes of classes and objects. Returns whether this is one.
-    fn object(&mut self, code: u8) -> Read<bool> {
-        match code {
-            op::GLOBAL => {
-                let (module, name) = (self.line()?, self.line()?);
-                self.global(&module, &name)?;
-            }
-            op::STACK_GLOBAL => {
-                let (name, module) = (self.pop_text()?, self.pop_text()?);
-                self.global(&module, &name)?;
-            }
-            op::BINPERSID => {
-                let id = self.pop()?;
-                self.push(Value::Persistent(id));
-            }
-            op::REDUCE => self.reduce()?,
-            op::NEWOBJ if self.rules.objects => self.new_object()?,
             op::BUILD => self.build()?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// Opcodes of the pickle itself, of the stack, and of what is remembered. Returns whether this
-    /// is one.
-    fn memory(&mut self, code: u8) -> Read<bool> {
-        match code {
             op::PROTO => match self.byte()? {
                 2..=5 => {}
                 version => return Err(Problem::Protocol(version)),
             },
-            op::FRAME => {
-                self.take(8)?;
-            }
+            op::FRAME => _ = self.take(8)?,
             op::MARK => self.marks.push(self.stack.len()),
-            op::POP => {
-                self.pop()?;
+            op::POP => _ = self.pop()?,
+            op::POP_MARK => _ = self.marked()?,
+            op::BINGET | op::LONG_BINGET => {
+                let key = self.key(code == op::BINGET)?;
+                self.stack.push(*self.memo.get(&key).ok_or(Problem::Memo(key))?);
             }
-            op::POP_MARK => {
-                self.marked()?;
-            }
-            op::BINGET => {
-                let key = self.byte()?;
-                self.recall(key.into())?;
-            }
-            op::LONG_BINGET => {
-                let key = u32::from_le_bytes(self.array()?);
-                self.recall(key)?;
-            }
-            op::BINPUT => {
-                let key = self.byte()?;
-                self.memoize(key.into())?;
-            }
-            op::LONG_BINPUT => {
-                let key = u32::from_le_bytes(self.array()?);
-                self.memoize(key)?;
+            op::BINPUT | op::LONG_BINPUT => {
+                let key = self.key(code == op::BINPUT)?;
+                self.memo.insert(key, self.top()?);
             }
             op::MEMOIZE => {
                 let key = u32::try_from(self.memo.len()).map_err(|_| Problem::Truncated)?;
-                self.memoize(key)?;
+                self.memo.insert(key, self.top()?);
             }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A key of the memo.
+    fn key(&mut self, short: bool) -> Read<u32> {
+        Ok(if short { self.byte()?.into() } else { u32::from_le_bytes(self.array()?) })
+    }
+
+    /// The bytes of a text or of bytes, whose length has the width of the opcode.
+    fn counted(&mut self, code: u8) -> Read<&'a [u8]> {
+        let length = match code {
+            op::SHORT_BINUNICODE | op::SHORT_BINBYTES => self.byte()?.into(),
+            op::BINUNICODE8 => u64::from_le_bytes(self.array()?),
+            _ => u32::from_le_bytes(self.array()?).into(),
+        };
+        self.take(length)
     }
 
     fn take(&mut self, length: u64) -> Read<&'a [u8]> {
@@ -435,12 +374,6 @@ impl<'a> Machine<'a> {
             *byte = digit;
         }
         Ok(i64::from_le_bytes(bytes))
-    }
-
-    fn text(&mut self, length: u64) -> Read<()> {
-        let text = std::str::from_utf8(self.take(length)?).map_err(|_| Problem::Utf8)?;
-        self.push(Value::Text(text.into()));
-        Ok(())
     }
 
     fn line(&mut self) -> Read<Cow<'a, str>> {
@@ -503,53 +436,44 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn set(&mut self, items: Vec<Id>) -> Read<()> {
-        let (pairs, []) = items.as_chunks::<2>() else {
-            return Err(Problem::Stack);
-        };
+    fn set(&mut self, items: &[Id]) -> Read<()> {
         match self.top_mut()? {
             Value::Dict(dict) => {
-                dict.extend(pairs.iter().map(|&[key, value]| (key, value)));
+                dict.extend(pairs(items)?);
                 Ok(())
             }
             _ => Err(Problem::Stack),
         }
     }
 
-    fn global(&mut self, module: &str, name: &str) -> Read<()> {
+    fn global(&self, module: &str, name: &str) -> Read<Value> {
         let global = format!("{module}.{name}");
-        if !(self.rules.allowed)(&global) {
-            return Err(Problem::Global(global));
+        if (self.rules.allowed)(&global) {
+            Ok(Value::Global(global.into()))
+        } else {
+            Err(Problem::Global(global))
         }
-        self.push(Value::Global(global.into()));
-        Ok(())
     }
 
-    fn reduce(&mut self) -> Read<()> {
+    fn reduce(&mut self) -> Read<Value> {
         let (arguments, callable) = (self.pop()?, self.pop()?);
         let global = match (self.arena.get(callable.0), self.arena.get(arguments.0)) {
             (Some(Value::Global(global)), Some(Value::Tuple(_))) => global.clone(),
             (Some(Value::Global(global)), Some(_)) if self.rules.objects => global.clone(),
             _ => return Err(Problem::Call),
         };
-        if &*global != "collections.OrderedDict" {
-            self.push(Value::Call { global, arguments });
-            return Ok(());
-        }
         match self.arena.get(arguments.0) {
-            Some(Value::Tuple(items)) if items.is_empty() => self.push(Value::Dict(Vec::new())),
-            _ => return Err(Problem::Call),
+            _ if &*global != "collections.OrderedDict" => Ok(Value::Call { global, arguments }),
+            Some(Value::Tuple(items)) if items.is_empty() => Ok(Value::Dict(Vec::new())),
+            _ => Err(Problem::Call),
         }
-        Ok(())
     }
 
-    fn new_object(&mut self) -> Read<()> {
+    fn new_object(&mut self) -> Read<Value> {
         let (arguments, class) = (self.pop()?, self.pop()?);
         match (self.arena.get(class.0), self.arena.get(arguments.0)) {
             (Some(Value::Global(class)), Some(Value::Tuple(none))) if none.is_empty() => {
-                let class = class.clone();
-                self.push(Value::Object { class, state: None });
-                Ok(())
+                Ok(Value::Object { class: class.clone(), state: None })
             }
             _ => Err(Problem::Call),
         }
@@ -568,16 +492,12 @@ impl<'a> Machine<'a> {
             other => Err(Problem::Attributes(other.kind().to_owned())),
         }
     }
+}
 
-    fn recall(&mut self, key: u32) -> Read<()> {
-        let id = *self.memo.get(&key).ok_or(Problem::Memo(key))?;
-        self.stack.push(id);
-        Ok(())
-    }
-
-    fn memoize(&mut self, key: u32) -> Read<()> {
-        let top = self.top()?;
-        self.memo.insert(key, top);
-        Ok(())
+/// Keys and values that follow each other.
+fn pairs(items: &[Id]) -> Read<Vec<(Id, Id)>> {
+    match items.as_chunks::<2>() {
+        (pairs, []) => Ok(pairs.iter().map(|&[key, value]| (key, value)).collect()),
+        _ => Err(Problem::Stack),
     }
 }
