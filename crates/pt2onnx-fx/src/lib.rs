@@ -23,6 +23,7 @@
 //! parses programs, for tests.
 
 pub mod archive;
+mod element_types;
 mod error;
 pub mod graph;
 mod inferred;
@@ -36,6 +37,7 @@ pub mod text;
 mod threads;
 pub mod views;
 
+pub use element_types::dtype_numbered;
 pub use error::{
     Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result,
 };
@@ -43,7 +45,7 @@ pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
-    OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values, dtype_numbered,
+    OutputKind, OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values,
 };
 pub use inferred::{Contents, Outcome, Typed};
 pub use readable::readable;

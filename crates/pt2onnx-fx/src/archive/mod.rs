@@ -13,8 +13,8 @@ mod sample_inputs;
 mod sniff;
 mod stored_tensor;
 mod torch_save;
-mod torch_types;
 
+pub use crate::element_types::{c10_number, dtype_of_c10, element_type, storage_type};
 pub use open::Archive;
 pub use program::{from_json, read, read_bytes};
 pub use records::Records;
@@ -22,4 +22,3 @@ pub use sample_inputs::SampleInput;
 pub use sniff::{START, other_file};
 pub use stored_tensor::StoredTensor;
 pub use torch_save::state_dict;
-pub use torch_types::{c10_number, dtype_of_c10, element_type, storage_type};

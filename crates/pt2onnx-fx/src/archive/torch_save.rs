@@ -5,9 +5,11 @@ use super::{
     pickle::{self, Id, Pickle, Rules, Value},
     records::Records,
     stored_tensor::StoredTensor,
-    torch_types::{element_type, storage_type},
 };
-use crate::error::{Error, NotAnArchive, PickleProblem as Problem, Place, Result};
+use crate::{
+    element_types::{element_type, storage_type},
+    error::{Error, NotAnArchive, PickleProblem as Problem, Place, Result},
+};
 use indexmap::IndexMap;
 use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
 use std::path::Path;

@@ -14,6 +14,16 @@ pub enum MemoryFormat {
     Preserve,
 }
 
+impl MemoryFormat {
+    /// All formats, in the order of schema.py, and their names.
+    pub(crate) const NAMES: [(Self, &str); 4] = [
+        (Self::Contiguous, "torch.contiguous_format"),
+        (Self::ChannelsLast, "torch.channels_last"),
+        (Self::ChannelsLast3d, "torch.channels_last_3d"),
+        (Self::Preserve, "torch.preserve_format"),
+    ];
+}
+
 /// `torch.layout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
@@ -26,6 +36,19 @@ pub enum Layout {
     SparseBsr,
     SparseBsc,
     Mkldnn,
+}
+
+impl Layout {
+    /// All layouts, in the order of schema.py, and their names.
+    pub(crate) const NAMES: [(Self, &str); 7] = [
+        (Self::SparseCoo, "torch.sparse_coo"),
+        (Self::SparseCsr, "torch.sparse_csr"),
+        (Self::SparseCsc, "torch.sparse_csc"),
+        (Self::SparseBsr, "torch.sparse_bsr"),
+        (Self::SparseBsc, "torch.sparse_bsc"),
+        (Self::Mkldnn, "torch._mkldnn"),
+        (Self::Strided, "torch.strided"),
+    ];
 }
 
 /// `torch.device`.
@@ -48,25 +71,21 @@ impl fmt::Display for Device {
 
 impl fmt::Display for MemoryFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MemoryFormat::Contiguous => "torch.contiguous_format",
-            MemoryFormat::ChannelsLast => "torch.channels_last",
-            MemoryFormat::ChannelsLast3d => "torch.channels_last_3d",
-            MemoryFormat::Preserve => "torch.preserve_format",
-        })
+        write_name(f, &Self::NAMES, self)
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Layout::Strided => "torch.strided",
-            Layout::SparseCoo => "torch.sparse_coo",
-            Layout::SparseCsr => "torch.sparse_csr",
-            Layout::SparseCsc => "torch.sparse_csc",
-            Layout::SparseBsr => "torch.sparse_bsr",
-            Layout::SparseBsc => "torch.sparse_bsc",
-            Layout::Mkldnn => "torch._mkldnn",
-        })
+        write_name(f, &Self::NAMES, self)
     }
+}
+
+fn write_name<T: PartialEq>(
+    f: &mut fmt::Formatter<'_>,
+    names: &[(T, &str)],
+    member: &T,
+) -> fmt::Result {
+    let known = names.iter().find(|(known, _)| known == member);
+    known.map_or(Ok(()), |(_, name)| f.write_str(name))
 }
