@@ -44,6 +44,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
+impl From<Float> for f64 {
+    fn from(Float(value): Float) -> f64 {
+        value
+    }
+}
+
 /// A float; not-a-number and the infinities are written as strings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Float(pub f64);
@@ -210,21 +216,11 @@ record! {
         name: Text<'a>,
         value: ConstantValue<'a>,
     }
-    /// A parameter.
-    InputToParameterSpec {
-        arg: TensorArgument<'a>,
-        parameter_name: Text<'a>,
-    }
     /// A buffer.
     InputToBufferSpec {
         arg: TensorArgument<'a>,
         buffer_name: Text<'a>,
         persistent: bool,
-    }
-    /// A lifted constant.
-    InputToTensorConstantSpec {
-        arg: TensorArgument<'a>,
-        tensor_constant_name: Text<'a>,
     }
     /// A script object.
     InputToCustomObjSpec {
@@ -235,20 +231,17 @@ record! {
     TokenSpec {
         arg: TensorArgument<'a>,
     }
-    /// The new value of a buffer.
-    BufferMutationSpec {
+    /// A tensor that is, or is the new value or gradient of, a parameter, buffer, constant or
+    /// input; schema.py has a class for each.
+    TargetSpec {
         arg: TensorArgument<'a>,
-        buffer_name: Text<'a>,
-    }
-    /// The new value of a parameter, or its gradient.
-    ParameterOutputSpec {
-        arg: TensorArgument<'a>,
-        parameter_name: Text<'a>,
-    }
-    /// The new value of an input, or its gradient.
-    UserInputOutputSpec {
-        arg: TensorArgument<'a>,
-        user_input_name: Text<'a>,
+        #[serde(
+            alias = "parameter_name",
+            alias = "buffer_name",
+            alias = "tensor_constant_name",
+            alias = "user_input_name"
+        )]
+        target: Text<'a>,
     }
     /// The meaning of inputs and outputs.
     GraphSignature {
@@ -338,21 +331,6 @@ union! {
         "as_expr" => Expr(Box<SymExpr<'a>>),
         "as_bool" => Bool(bool),
     }
-    /// An integer or the name of one.
-    SymIntArgument {
-        "as_name" => Name(Text<'a>),
-        "as_int" => Int(i64),
-    }
-    /// A float or the name of one.
-    SymFloatArgument {
-        "as_name" => Name(Text<'a>),
-        "as_float" => Float(Float),
-    }
-    /// A truth value or the name of one.
-    SymBoolArgument {
-        "as_name" => Name(Text<'a>),
-        "as_bool" => Bool(bool),
-    }
     /// A tensor or None.
     OptionalTensorArgument {
         "as_tensor" => Tensor(TensorArgument<'a>),
@@ -369,22 +347,22 @@ union! {
         "as_floats" => Floats(Vec<Float>),
         "as_string" => String(Text<'a>),
         "as_strings" => Strings(Vec<Text<'a>>),
-        "as_sym_int" => SymInt(SymIntArgument<'a>),
-        "as_sym_ints" => SymInts(Vec<SymIntArgument<'a>>),
+        "as_sym_int" => SymInt(SymArgument<'a, i64>),
+        "as_sym_ints" => SymInts(Vec<SymArgument<'a, i64>>),
         "as_scalar_type" => ScalarType(i64),
         "as_memory_format" => MemoryFormat(i64),
         "as_layout" => Layout(i64),
         "as_device" => Device(Device<'a>),
         "as_bool" => Bool(bool),
         "as_bools" => Bools(Vec<bool>),
-        "as_sym_bool" => SymBool(SymBoolArgument<'a>),
-        "as_sym_bools" => SymBools(Vec<SymBoolArgument<'a>>),
+        "as_sym_bool" => SymBool(SymArgument<'a, bool>),
+        "as_sym_bools" => SymBools(Vec<SymArgument<'a, bool>>),
         "as_graph" => Graph(Box<GraphArgument<'a>>),
         "as_optional_tensors" => OptionalTensors(Vec<OptionalTensorArgument<'a>>),
         "as_custom_obj" => CustomObj(CustomObjArgument<'a>),
         "as_operator" => Operator(Text<'a>),
-        "as_sym_float" => SymFloat(SymFloatArgument<'a>),
-        "as_sym_floats" => SymFloats(Vec<SymFloatArgument<'a>>),
+        "as_sym_float" => SymFloat(SymArgument<'a, Float>),
+        "as_sym_floats" => SymFloats(Vec<SymArgument<'a, Float>>),
         "as_optional_tensor" => OptionalTensor(OptionalTensorArgument<'a>),
         "as_complex" => Complex(ComplexValue),
         "as_nested_tensors" => NestedTensors(Vec<Vec<TensorArgument<'a>>>),
@@ -403,9 +381,9 @@ union! {
     /// The meaning of an input.
     InputSpec {
         "user_input" => UserInput(UserSpec<'a>),
-        "parameter" => Parameter(InputToParameterSpec<'a>),
+        "parameter" => Parameter(TargetSpec<'a>),
         "buffer" => Buffer(InputToBufferSpec<'a>),
-        "tensor_constant" => TensorConstant(InputToTensorConstantSpec<'a>),
+        "tensor_constant" => TensorConstant(TargetSpec<'a>),
         "custom_obj" => CustomObj(InputToCustomObjSpec<'a>),
         "token" => Token(TokenSpec<'a>),
         "constant_input" => Constant(InputToConstantInputSpec<'a>),
@@ -414,13 +392,24 @@ union! {
     OutputSpec {
         "user_output" => UserOutput(UserSpec<'a>),
         "loss_output" => Loss(TokenSpec<'a>),
-        "buffer_mutation" => BufferMutation(BufferMutationSpec<'a>),
-        "gradient_to_parameter" => GradientToParameter(ParameterOutputSpec<'a>),
-        "gradient_to_user_input" => GradientToUserInput(UserInputOutputSpec<'a>),
-        "user_input_mutation" => UserInputMutation(UserInputOutputSpec<'a>),
+        "buffer_mutation" => BufferMutation(TargetSpec<'a>),
+        "gradient_to_parameter" => GradientToParameter(TargetSpec<'a>),
+        "gradient_to_user_input" => GradientToUserInput(TargetSpec<'a>),
+        "user_input_mutation" => UserInputMutation(TargetSpec<'a>),
         "token" => Token(TokenSpec<'a>),
-        "parameter_mutation" => ParameterMutation(ParameterOutputSpec<'a>),
+        "parameter_mutation" => ParameterMutation(TargetSpec<'a>),
     }
+}
+
+/// An integer, float or truth value, or the name of one.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(bound(deserialize = "'de: 'a, T: Deserialize<'de>"))]
+#[expect(missing_docs, reason = "schema.py's names")]
+pub enum SymArgument<'a, T> {
+    #[serde(rename = "as_name")]
+    Name(Text<'a>),
+    #[serde(rename = "as_int", alias = "as_float", alias = "as_bool")]
+    Value(T),
 }
 
 /// A complex number.

@@ -19,8 +19,8 @@ use crate::{
 };
 use indexmap::{IndexMap, IndexSet};
 use pt2onnx_fx::{
-    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
-    SCHEMA_MAJOR,
+    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputKind,
+    OutputSpec, SCHEMA_MAJOR,
 };
 use pt2onnx_symbolic::Range;
 use pt2onnx_tensor::Tensor;
@@ -331,16 +331,16 @@ impl Evaluator<'_> {
                 continue;
             }
             let spec = self.interface.specs.iter().find(|spec| spec.name() == Some(old));
-            let spec = match spec {
+            let (kind, target) = match spec {
                 Some(InputSpec::Parameter { target, .. }) => {
-                    OutputSpec::ParameterMutation { name: new, target: target.clone() }
+                    (OutputKind::ParameterMutation, target.clone())
                 }
                 Some(InputSpec::Buffer { target, .. }) => {
-                    OutputSpec::BufferMutation { name: new, target: target.clone() }
+                    (OutputKind::BufferMutation, target.clone())
                 }
                 _ => continue,
             };
-            mutations.push(spec);
+            mutations.push(OutputSpec { kind, value: Argument::Tensor(new), target });
         }
         mutations
     }
@@ -439,11 +439,9 @@ impl Evaluator<'_> {
             self.interface.specs.into_iter().zip(self.interface.inputs).collect();
         inputs.sort_by_key(|(spec, _)| rank(spec));
         let (specs, inputs) = inputs.into_iter().unzip();
-        let written = mutations.iter().filter_map(OutputSpec::name);
-        let mut outputs: Vec<Argument> = written.cloned().map(Argument::Tensor).collect();
         let mut output_specs = mutations;
-        output_specs.extend(results.iter().cloned().map(OutputSpec::UserOutput));
-        outputs.extend(results);
+        output_specs.extend(results.into_iter().map(OutputSpec::user));
+        let outputs = output_specs.iter().map(|output| output.value.clone()).collect();
         let graph = Graph {
             nodes: self.state.nodes.into_iter().map(Arc::new).collect(),
             inputs,

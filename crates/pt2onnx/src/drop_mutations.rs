@@ -1,6 +1,6 @@
 //! Mutations of buffers and inputs, which a model without state drops.
 
-use pt2onnx_fx::{ExportedProgram, Name, OutputSpec, passes::dead};
+use pt2onnx_fx::{ExportedProgram, Name, OutputKind, OutputSpec, passes::dead};
 use std::collections::HashSet;
 
 /// Removes the nodes that only compute mutations, and returns a warning about lost values. The
@@ -15,11 +15,9 @@ pub(crate) fn drop_mutations(
         return None;
     }
     dead::remove_dead(program);
-    let returned = program.signature.outputs.iter().filter_map(|o| match o {
-        OutputSpec::UserOutput(arg) => arg.name(),
-        _ => None,
-    });
-    let returned: HashSet<&Name> = returned.collect();
+    let outputs = program.signature.outputs.iter();
+    let outputs = outputs.filter(|output| output.kind == OutputKind::UserOutput);
+    let returned: HashSet<&Name> = outputs.filter_map(OutputSpec::name).collect();
     let mut lost =
         mutations.iter().filter(|m| !expected.contains(&m.target) && !returned.contains(&m.value));
     let warning = lost.next().map(|first| {

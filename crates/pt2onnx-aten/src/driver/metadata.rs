@@ -4,8 +4,8 @@
 use super::options::{Detail, Options};
 use pt2onnx_fx::{
     graph::{
-        ExportedProgram, Graph, GraphSignature, InputSpec, ModuleFrame, MutationKind, Name, Node,
-        NodeMeta, OpName, OutputSpec,
+        Argument, ExportedProgram, Graph, GraphSignature, InputSpec, ModuleFrame, MutationKind,
+        Name, Node, NodeMeta, OpName, OutputKind, OutputSpec,
     },
     printer::{self, Printer, PyStr},
 };
@@ -367,28 +367,22 @@ fn with_short_lines(trace: &str) -> Arc<str> {
 
 /// The signature with the outputs that PyTorch adds for writes when it makes a program functional.
 fn functional_signature(program: &ExportedProgram) -> Cow<'_, GraphSignature> {
-    let is_write = |o: &OutputSpec| {
-        matches!(
-            o,
-            OutputSpec::BufferMutation { .. }
-                | OutputSpec::ParameterMutation { .. }
-                | OutputSpec::UserInputMutation { .. }
-        )
-    };
-    if program.mutations.is_empty() || program.signature.outputs.iter().any(is_write) {
+    let outputs = &program.signature.outputs;
+    if program.mutations.is_empty() || outputs.iter().any(|output| output.kind.is_mutation()) {
         return Cow::Borrowed(&program.signature);
     }
     let writes = program.mutations.iter().filter_map(|m| {
-        let (name, target) = (m.value.clone(), m.target.clone());
-        Some(match m.kind {
-            MutationKind::Parameter => OutputSpec::ParameterMutation { name, target },
-            MutationKind::Buffer => OutputSpec::BufferMutation { name, target },
-            MutationKind::UserInput => OutputSpec::UserInputMutation { name, target },
+        let kind = match m.kind {
+            MutationKind::Parameter => OutputKind::ParameterMutation,
+            MutationKind::Buffer => OutputKind::BufferMutation,
+            MutationKind::UserInput => OutputKind::UserInputMutation,
             // PyTorch has no such output.
             MutationKind::Constant => return None,
-        })
+        };
+        let (value, target) = (Argument::Tensor(m.value.clone()), m.target.clone());
+        Some(OutputSpec { kind, value, target })
     });
     let mut signature = program.signature.clone();
-    signature.outputs = writes.chain(program.signature.outputs.iter().cloned()).collect();
+    signature.outputs = writes.chain(outputs.iter().cloned()).collect();
     Cow::Owned(signature)
 }

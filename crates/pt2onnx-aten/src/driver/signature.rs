@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{SignatureError, args::brief};
 use pt2onnx_fx::graph::{
-    Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
+    Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputKind, SymArg, ValueMeta,
 };
 use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -128,26 +128,23 @@ impl<'a> Driver<'a> {
     pub(super) fn outputs(&mut self, program: &ExportedProgram, state: State) -> Vec<String> {
         let (mut outputs, mut warnings, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (i, spec) in program.signature.outputs.iter().enumerate() {
-            match spec {
-                OutputSpec::UserOutput(arg) => match self.output(arg) {
+            match spec.kind {
+                OutputKind::UserOutput => match self.output(&spec.value) {
                     // If nodes failed, this error only follows from theirs.
                     Err(error) => errors.extend((!self.partial).then_some(error)),
                     Ok(Some(value)) => {
-                        let name = arg.name().cloned();
-                        outputs.push(Output { name, value, kind: spec.kind() });
+                        let name = spec.name().cloned();
+                        outputs.push(Output { name, value, kind: spec.kind.name() });
                     }
                     Ok(None) => warnings.push(format!(
                         "output {i} is {} in the program and left out of the model",
-                        brief(arg)
+                        brief(&spec.value)
                     )),
                 },
                 // `state_outputs` adds these.
-                OutputSpec::Token(_)
-                | OutputSpec::BufferMutation { .. }
-                | OutputSpec::ParameterMutation { .. }
-                | OutputSpec::UserInputMutation { .. } => {}
-                other => {
-                    let name = other.name().map_or("", |name| name);
+                kind if kind == OutputKind::Token || kind.is_mutation() => {}
+                _ => {
+                    let name = spec.name().map_or("", |name| name);
                     let reason =
                         "losses and gradients are not supported: export the program for inference";
                     errors.push(SignatureError::new("output", name, reason));

@@ -15,7 +15,6 @@ mod site;
 mod value;
 mod value_map;
 
-pub use build::dtype_numbered;
 pub use device::{Device, Layout, MemoryFormat};
 pub use meta::{ModuleFrame, NodeMeta, SourceLine};
 pub use name::Name;
@@ -23,7 +22,7 @@ pub use node::{ArgKind, Argument, CustomObj, Graph, NamedArg, Node, SymArg};
 pub use op_name::{OpName, OpParts};
 pub use program::{
     Constant, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
-    ModuleCallSignature, Mutation, MutationKind, OutputSpec,
+    ModuleCallSignature, Mutation, MutationKind, OutputKind, OutputSpec,
 };
 pub use site::Site;
 pub use value::{Hint, TensorMeta, ValueMeta, Values};

@@ -48,7 +48,25 @@ pub struct Node {
     pub meta: Arc<NodeMeta>,
 }
 
+impl NamedArg {
+    /// An argument given by position.
+    pub fn positional(name: &str, value: Argument) -> Self {
+        Self { name: name.into(), kind: ArgKind::Positional, value }
+    }
+
+    /// An argument given by name.
+    pub fn keyword(name: &str, value: Argument) -> Self {
+        Self { name: name.into(), kind: ArgKind::Keyword, value }
+    }
+}
+
 impl Node {
+    /// A call of an operator that returns one tensor.
+    pub fn call(result: Name, target: OpName, args: Vec<NamedArg>, meta: Arc<NodeMeta>) -> Self {
+        let outputs = vec![Argument::Tensor(result.clone())];
+        Self { name: result, target, args, outputs, single_return: None, meta }
+    }
+
     /// The argument of this name.
     pub fn arg(&self, name: &str) -> Option<&Argument> {
         self.args.iter().find(|a| &*a.name == name).map(|a| &a.value)
@@ -136,74 +154,50 @@ pub enum ArgKind {
 
 /// A value or the name of one: what a call may take or return.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 #[non_exhaustive]
 pub enum Argument {
-    /// Python's None.
     None,
-    /// A tensor.
     Tensor(Name),
-    /// A list of tensors. The empty list of any kind is stored as this.
+    /// The empty list of any kind is stored as this.
     Tensors(Vec<Name>),
     /// `Tensor?` that is given (`None` otherwise).
     OptionalTensor(Option<Name>),
-    /// A list of tensors and `None`, as `index` takes.
     OptionalTensors(Vec<Option<Name>>),
-    /// Lists of tensors.
     NestedTensors(Vec<Vec<Name>>),
     /// A number known at export.
     Int(i64),
-    /// Numbers known at export.
     Ints(Vec<i64>),
-    /// Lists of numbers.
     IntLists(Vec<Vec<i64>>),
-    /// A number known at export.
     Float(f64),
-    /// Numbers known at export.
     Floats(Vec<f64>),
-    /// Lists of numbers.
     FloatLists(Vec<Vec<f64>>),
-    /// A truth value known at export.
     Bool(bool),
-    /// Truth values known at export.
     Bools(Vec<bool>),
-    /// A string.
     String(Name),
-    /// Strings.
     Strings(Vec<Name>),
     /// An integer, known or the result of a node.
     SymInt(SymArg<i64>),
-    /// Integers, each known or the result of a node.
     SymInts(Vec<SymArg<i64>>),
-    /// A float, known or the result of a node.
     SymFloat(SymArg<f64>),
-    /// Floats, each known or the result of a node.
     SymFloats(Vec<SymArg<f64>>),
-    /// A truth value, known or the result of a node.
     SymBool(SymArg<bool>),
-    /// Truth values, each known or the result of a node.
     SymBools(Vec<SymArg<bool>>),
-    /// A complex number, real and imaginary part.
+    /// Real and imaginary part.
     Complex(f64, f64),
-    /// An element type.
     DType(DType),
-    /// A memory format.
     MemoryFormat(MemoryFormat),
-    /// A layout.
     Layout(Layout),
-    /// A device.
     Device(Device),
     /// A body of a higher-order op.
     Graph {
         /// Attribute of the root module that held it: `true_graph_0`.
         name: Name,
-        /// The body.
         graph: Box<Graph>,
     },
-    /// A script object or opaque Python object.
     CustomObj(CustomObj),
     /// An operator, as higher-order ops take.
     Operator(Name),
-    /// A dictionary.
     Dict(Box<IndexMap<Name, Argument>>),
 }
 
@@ -228,43 +222,21 @@ pub struct CustomObj {
     pub class: Name,
 }
 
-impl From<bool> for Argument {
-    fn from(value: bool) -> Self {
-        Argument::Bool(value)
-    }
+macro_rules! from {
+    ($($t:ty => $variant:ident),*) => {$(
+        impl From<$t> for Argument {
+            fn from(value: $t) -> Self {
+                Argument::$variant(value.into())
+            }
+        }
+    )*};
 }
-
-impl From<i64> for Argument {
-    fn from(value: i64) -> Self {
-        Argument::Int(value)
-    }
-}
-
-impl From<f64> for Argument {
-    fn from(value: f64) -> Self {
-        Argument::Float(value)
-    }
-}
-
-impl From<DType> for Argument {
-    fn from(value: DType) -> Self {
-        Argument::DType(value)
-    }
-}
-
-impl From<&str> for Argument {
-    fn from(value: &str) -> Self {
-        Argument::String(value.into())
-    }
-}
+from!(bool => Bool, i64 => Int, f64 => Float, DType => DType, &str => String);
 
 impl Argument {
     /// A size.
     pub fn size(size: &Expr) -> Self {
-        match size.as_int() {
-            Some(i) => Self::Int(i),
-            None => Self::SymInt(SymArg::Expr(size.clone())),
-        }
+        size.as_int().map_or_else(|| Self::SymInt(SymArg::Expr(size.clone())), Self::Int)
     }
 
     /// Sizes.
@@ -276,6 +248,36 @@ impl Argument {
         match sizes.iter().map(Expr::as_int).collect() {
             Some(known) => Self::Ints(known),
             None => Self::SymInts(sizes.iter().map(sym).collect()),
+        }
+    }
+
+    /// The integer, if it is one that is known at export.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list; `None` if it is not one.
+    pub(crate) fn elements(&self) -> Option<Vec<Argument>> {
+        fn all<T: Clone>(list: &[T], element: fn(T) -> Argument) -> Option<Vec<Argument>> {
+            Some(list.iter().cloned().map(element).collect())
+        }
+        match self {
+            Argument::Tensors(list) => all(list, Argument::Tensor),
+            Argument::OptionalTensors(list) => all(list, Argument::OptionalTensor),
+            Argument::NestedTensors(list) => all(list, Argument::Tensors),
+            Argument::Ints(list) => all(list, Argument::Int),
+            Argument::IntLists(list) => all(list, Argument::Ints),
+            Argument::Floats(list) => all(list, Argument::Float),
+            Argument::FloatLists(list) => all(list, Argument::Floats),
+            Argument::Bools(list) => all(list, Argument::Bool),
+            Argument::Strings(list) => all(list, Argument::String),
+            Argument::SymInts(list) => all(list, Argument::SymInt),
+            Argument::SymFloats(list) => all(list, Argument::SymFloat),
+            Argument::SymBools(list) => all(list, Argument::SymBool),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use pt2onnx_symbolic::{Constraints, Range};
 use pt2onnx_tensor::Tensor;
 
 /// An exported program, as `torch.export.export` returns it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ExportedProgram {
     /// The graph.
     pub graph: Graph,
@@ -166,35 +166,52 @@ pub enum ConstantValue {
 
 /// The meaning of an output of a graph.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-#[non_exhaustive]
-pub enum OutputSpec {
-    UserOutput(Argument),
-    Loss(Name),
-    /// The new value of a buffer.
-    BufferMutation {
-        name: Name,
-        target: Name,
-    },
-    /// The new value of a parameter.
-    ParameterMutation {
-        name: Name,
-        target: Name,
-    },
-    /// The new value of an input; `target` is the input's name.
-    UserInputMutation {
-        name: Name,
-        target: Name,
-    },
-    GradientToParameter {
-        name: Name,
-        target: Name,
-    },
-    GradientToUserInput {
-        name: Name,
-        target: Name,
-    },
-    Token(Name),
+pub struct OutputSpec {
+    /// Its kind.
+    pub kind: OutputKind,
+    /// The value, or a constant.
+    pub value: Argument,
+    /// Qualified name of the parameter or buffer, name of the input, whose new value or gradient it
+    /// is; empty for other kinds.
+    pub target: Name,
+}
+
+/// `torch.export.graph_signature.OutputKind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are PyTorch's")]
+pub enum OutputKind {
+    UserOutput,
+    Loss,
+    BufferMutation,
+    ParameterMutation,
+    UserInputMutation,
+    GradientToParameter,
+    GradientToUserInput,
+    Token,
+}
+
+impl OutputKind {
+    /// All kinds, and their names in PyTorch.
+    pub(crate) const NAMES: [(Self, &str); 8] = [
+        (Self::UserOutput, "USER_OUTPUT"),
+        (Self::Loss, "LOSS_OUTPUT"),
+        (Self::BufferMutation, "BUFFER_MUTATION"),
+        (Self::ParameterMutation, "PARAMETER_MUTATION"),
+        (Self::UserInputMutation, "USER_INPUT_MUTATION"),
+        (Self::GradientToParameter, "GRADIENT_TO_PARAMETER"),
+        (Self::GradientToUserInput, "GRADIENT_TO_USER_INPUT"),
+        (Self::Token, "TOKEN"),
+    ];
+
+    /// Its name in PyTorch.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    /// Whether it is the new value of something that the program writes into.
+    pub fn is_mutation(self) -> bool {
+        matches!(self, Self::BufferMutation | Self::ParameterMutation | Self::UserInputMutation)
+    }
 }
 
 impl InputSpec {
@@ -224,32 +241,14 @@ impl InputSpec {
 }
 
 impl OutputSpec {
-    /// Name of the value; none for constants.
-    pub fn name(&self) -> Option<&Name> {
-        match self {
-            OutputSpec::UserOutput(arg) => arg.name(),
-            OutputSpec::BufferMutation { name, .. }
-            | OutputSpec::ParameterMutation { name, .. }
-            | OutputSpec::UserInputMutation { name, .. }
-            | OutputSpec::GradientToParameter { name, .. }
-            | OutputSpec::GradientToUserInput { name, .. }
-            | OutputSpec::Loss(name)
-            | OutputSpec::Token(name) => Some(name),
-        }
+    /// An output of the user's.
+    pub fn user(value: Argument) -> Self {
+        Self { kind: OutputKind::UserOutput, value, target: Name::default() }
     }
 
-    /// As [`OutputSpec::name`], mutable.
-    pub(crate) fn name_mut(&mut self) -> Option<&mut Name> {
-        match self {
-            OutputSpec::UserOutput(_) => None,
-            OutputSpec::BufferMutation { name, .. }
-            | OutputSpec::ParameterMutation { name, .. }
-            | OutputSpec::UserInputMutation { name, .. }
-            | OutputSpec::GradientToParameter { name, .. }
-            | OutputSpec::GradientToUserInput { name, .. }
-            | OutputSpec::Loss(name)
-            | OutputSpec::Token(name) => Some(name),
-        }
+    /// Name of the value; none for constants.
+    pub fn name(&self) -> Option<&Name> {
+        self.value.name()
     }
 }
 

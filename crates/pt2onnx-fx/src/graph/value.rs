@@ -57,6 +57,16 @@ impl ValueMeta {
             _ => None,
         }
     }
+
+    /// The value of a number; `None` if it is another kind of value.
+    pub fn expr(&self) -> Option<&Expr> {
+        match self {
+            Self::SymInt { expr, .. }
+            | Self::SymFloat { expr, .. }
+            | Self::SymBool { expr, .. } => Some(expr),
+            Self::Tensor(_) | Self::CustomObj { .. } => None,
+        }
+    }
 }
 
 /// `float32[s0, 3]`, `int s0 + 1`, `object of CLASS`.

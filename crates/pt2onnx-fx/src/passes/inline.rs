@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{ArgKind, Argument, ExportedProgram, Graph, NamedArg, Node, OutputSpec, SymArg},
+    graph::{ArgKind, Argument, ExportedProgram, Graph, NamedArg, Node, SymArg},
 };
 use std::sync::Arc;
 
@@ -38,14 +38,8 @@ pub fn inline(program: &mut ExportedProgram) -> Result<()> {
     autocast::write_casts(program)?;
     let replaced = inline_graph(&mut program.graph)?;
     for output in &mut program.signature.outputs {
-        if let OutputSpec::UserOutput(arg) = output {
-            // A constant may stand for an output of any kind.
-            let _ = substitute(arg, &replaced);
-        } else if let Some(name) = output.name_mut()
-            && let Some(new) = replaced.get(name).and_then(Argument::name)
-        {
-            *name = new.clone();
-        }
+        // A constant may stand for an output of any kind.
+        let _ = substitute(&mut output.value, &replaced);
     }
     let calls = program.module_call_graph.iter_mut();
     for signature in calls.filter_map(|entry| entry.signature.as_mut()) {

@@ -3,7 +3,7 @@
 use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, StoredTensors, Tensors};
 use pt2onnx_aten::{Emitted, Registry, ops_used};
 use pt2onnx_fx::{
-    Argument, ExportedProgram, InputSpec, Mutation, MutationKind, OutputSpec, Site, SymArg,
+    Argument, ExportedProgram, InputSpec, Mutation, MutationKind, OutputKind, Site, SymArg,
     ValueMeta, passes::assertions::checks,
 };
 use pt2onnx_ir::{Def, Model, NodeId, Value};
@@ -36,11 +36,8 @@ impl ProgramSummary {
             }
         }
         let outputs = program.signature.outputs.iter();
-        let outputs = outputs.filter_map(|spec| match spec {
-            OutputSpec::UserOutput(arg) => Some(end(program, arg, &mut symbols)),
-            _ => None,
-        });
-        let outputs = outputs.collect();
+        let outputs = outputs.filter(|output| output.kind == OutputKind::UserOutput);
+        let outputs = outputs.map(|o| end(program, &o.value, &mut symbols)).collect();
         let ranged = program.range_constraints.iter();
         let mut dimensions: Vec<Dimension> = ranged
             .map(|(symbol, range)| {

@@ -11,7 +11,7 @@ use crate::{
     value::{Item, Value},
 };
 use indexmap::IndexMap;
-use pt2onnx_fx::{InputSpec, Name, OutputSpec};
+use pt2onnx_fx::{Argument, InputSpec, Name, OutputKind, OutputSpec};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 
@@ -302,8 +302,8 @@ impl Evaluator<'_> {
         let Some((_, _, target)) = input.cloned() else {
             return Ok(());
         };
-        let name = self.number_tensor(value)?.tensor()?.clone();
-        outputs.push(OutputSpec::BufferMutation { name, target });
+        let value = Argument::Tensor(self.number_tensor(value)?.tensor()?.clone());
+        outputs.push(OutputSpec { kind: OutputKind::BufferMutation, value, target });
         Ok(())
     }
 

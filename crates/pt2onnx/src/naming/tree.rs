@@ -4,7 +4,7 @@ use super::{
     caches::{self, CacheTensor},
     spec::{children, keys_of},
 };
-use pt2onnx_fx::{Argument, ExportedProgram, InputSpec, Name, OutputSpec, SymArg};
+use pt2onnx_fx::{Argument, ExportedProgram, InputSpec, Name, OutputKind, SymArg};
 use rustc_hash::FxHashSet;
 use serde_json::Value as Json;
 
@@ -87,11 +87,9 @@ fn outputs(program: &ExportedProgram, spec: &str) -> Option<Vec<Leaf>> {
     let spec: Json = serde_json::from_str(spec).ok()?;
     let mut leaves = Vec::new();
     walk(spec.get(1)?, &Path::default(), &mut leaves)?;
-    let outputs = program.signature.outputs.iter().filter_map(|o| match o {
-        OutputSpec::UserOutput(arg) => Some(arg),
-        _ => None,
-    });
-    let outputs: Vec<&Argument> = outputs.collect();
+    let outputs = program.signature.outputs.iter();
+    let outputs = outputs.filter(|output| output.kind == OutputKind::UserOutput);
+    let outputs: Vec<&Argument> = outputs.map(|output| &output.value).collect();
     let left_out = |a: &Argument| {
         matches!(
             a,

@@ -15,6 +15,10 @@ impl Builder {
         self.name(&t.name)
     }
 
+    fn tensors(&mut self, ts: &[s::TensorArgument]) -> Vec<Name> {
+        ts.iter().map(|t| self.tensor(t)).collect()
+    }
+
     pub(super) fn optional(&mut self, t: &s::OptionalTensorArgument) -> Option<Name> {
         match t {
             s::OptionalTensorArgument::Tensor(t) => Some(self.tensor(t)),
@@ -22,25 +26,15 @@ impl Builder {
         }
     }
 
-    pub(super) fn sym_int(&mut self, a: &s::SymIntArgument) -> SymArg<i64> {
+    fn sym<S: Copy, T: From<S>>(&mut self, a: &s::SymArgument<S>) -> SymArg<T> {
         match a {
-            s::SymIntArgument::Name(n) => SymArg::Name(self.name(n)),
-            s::SymIntArgument::Int(v) => SymArg::Value(*v),
+            s::SymArgument::Name(n) => SymArg::Name(self.name(n)),
+            s::SymArgument::Value(v) => SymArg::Value((*v).into()),
         }
     }
 
-    pub(super) fn sym_float(&mut self, a: &s::SymFloatArgument) -> SymArg<f64> {
-        match a {
-            s::SymFloatArgument::Name(n) => SymArg::Name(self.name(n)),
-            s::SymFloatArgument::Float(v) => SymArg::Value(v.0),
-        }
-    }
-
-    pub(super) fn sym_bool(&mut self, a: &s::SymBoolArgument) -> SymArg<bool> {
-        match a {
-            s::SymBoolArgument::Name(n) => SymArg::Name(self.name(n)),
-            s::SymBoolArgument::Bool(v) => SymArg::Value(*v),
-        }
+    fn syms<S: Copy, T: From<S>>(&mut self, args: &[s::SymArgument<S>]) -> Vec<SymArg<T>> {
+        args.iter().map(|a| self.sym(a)).collect()
     }
 
     pub(super) fn custom_obj(&mut self, o: &s::CustomObjArgument) -> CustomObj {
@@ -64,17 +58,13 @@ impl Builder {
         Ok(match a {
             s::Argument::None(_) => Argument::None,
             s::Argument::Tensor(t) => Argument::Tensor(self.tensor(t)),
-            s::Argument::Tensors(ts) => {
-                Argument::Tensors(ts.iter().map(|t| self.tensor(t)).collect())
-            }
+            s::Argument::Tensors(ts) => Argument::Tensors(self.tensors(ts)),
             s::Argument::OptionalTensor(t) => Argument::OptionalTensor(self.optional(t)),
             s::Argument::OptionalTensors(ts) => {
                 Argument::OptionalTensors(ts.iter().map(|t| self.optional(t)).collect())
             }
             s::Argument::NestedTensors(tss) => {
-                let mut list =
-                    |ts: &[s::TensorArgument]| ts.iter().map(|t| self.tensor(t)).collect();
-                Argument::NestedTensors(tss.iter().map(|ts| list(ts)).collect())
+                Argument::NestedTensors(tss.iter().map(|ts| self.tensors(ts)).collect())
             }
             s::Argument::Int(value) => {
                 let fits = i64::try_from(*value);
@@ -93,18 +83,12 @@ impl Builder {
             s::Argument::Strings(ts) => {
                 Argument::Strings(ts.iter().map(|t| self.name(t)).collect())
             }
-            s::Argument::SymInt(a) => Argument::SymInt(self.sym_int(a)),
-            s::Argument::SymInts(xs) => {
-                Argument::SymInts(xs.iter().map(|a| self.sym_int(a)).collect())
-            }
-            s::Argument::SymFloat(a) => Argument::SymFloat(self.sym_float(a)),
-            s::Argument::SymFloats(xs) => {
-                Argument::SymFloats(xs.iter().map(|a| self.sym_float(a)).collect())
-            }
-            s::Argument::SymBool(a) => Argument::SymBool(self.sym_bool(a)),
-            s::Argument::SymBools(xs) => {
-                Argument::SymBools(xs.iter().map(|a| self.sym_bool(a)).collect())
-            }
+            s::Argument::SymInt(a) => Argument::SymInt(self.sym(a)),
+            s::Argument::SymInts(xs) => Argument::SymInts(self.syms(xs)),
+            s::Argument::SymFloat(a) => Argument::SymFloat(self.sym(a)),
+            s::Argument::SymFloats(xs) => Argument::SymFloats(self.syms(xs)),
+            s::Argument::SymBool(a) => Argument::SymBool(self.sym(a)),
+            s::Argument::SymBools(xs) => Argument::SymBools(self.syms(xs)),
             s::Argument::Complex(c) => Argument::Complex(c.real.0, c.imag.0),
             s::Argument::ScalarType(i) => Argument::DType(dtype(*i, of)?),
             s::Argument::MemoryFormat(i) => Argument::MemoryFormat(memory_format(*i, of)?),

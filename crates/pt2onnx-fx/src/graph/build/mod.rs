@@ -13,5 +13,4 @@ mod stream;
 mod values;
 
 pub(crate) use enums::dtype;
-pub use enums::dtype_numbered;
 pub(crate) use read::{Parsed, program};

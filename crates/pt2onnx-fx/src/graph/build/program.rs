@@ -7,8 +7,8 @@ use super::{
 use crate::{
     error::Invalid,
     graph::{
-        ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
-        ModuleCallSignature, OutputSpec,
+        Argument, ConstantValue, ExportedProgram, GraphSignature, InputSpec, ModuleCallEntry,
+        ModuleCallSignature, Name, OutputKind, OutputSpec,
     },
     schema as s,
 };
@@ -35,15 +35,12 @@ impl Builder {
                 return Err(Invalid::Arity { what, specs, graph: of_graph });
             }
         }
-        let ranges = p.range_constraints.0.iter().map(|(expr, r)| {
-            let range = Range { min: r.min_val, max: r.max_val };
-            (expr.to_string(), range)
-        });
-        let range_constraints: Vec<_> = ranges.collect();
         let owner = || "range_constraints".to_owned();
-        let mut constraints = Constraints::new();
-        for ((text, _), (_, range)) in p.range_constraints.0.iter().zip(&range_constraints) {
-            constraints.constrain(&self.expr(text, owner)?, *range);
+        let (mut constraints, mut range_constraints) = (Constraints::new(), Vec::new());
+        for (text, range) in &p.range_constraints.0 {
+            let range = Range { min: range.min_val, max: range.max_val };
+            constraints.constrain(&self.expr(text, owner)?, range);
+            range_constraints.push((text.to_string(), range));
         }
         let strings = |texts: &[s::Text]| texts.iter().map(|t| t.to_string()).collect();
         Ok(ExportedProgram {
@@ -53,23 +50,20 @@ impl Builder {
             range_constraints,
             guards: strings(&p.guards_code),
             module_call_graph: self.all(&module.module_call_graph, Self::module_call)?,
-            state: Default::default(),
-            constants: Default::default(),
-            mutations: Vec::new(),
             torch_version: p.torch_version.to_string(),
             schema_version: (p.schema_version.major, p.schema_version.minor),
             verifiers: strings(&p.verifiers),
             opset_version: p.opset_version.0.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
+            ..ExportedProgram::default()
         })
     }
 
-    pub(super) fn input_spec(&mut self, spec: &s::InputSpec) -> Built<InputSpec> {
+    fn input_spec(&mut self, spec: &s::InputSpec) -> Built<InputSpec> {
         Ok(match spec {
             s::InputSpec::UserInput(u) => InputSpec::UserInput(self.argument(&u.arg)?),
-            s::InputSpec::Parameter(p) => InputSpec::Parameter {
-                name: self.tensor(&p.arg),
-                target: self.name(&p.parameter_name),
-            },
+            s::InputSpec::Parameter(p) => {
+                InputSpec::Parameter { name: self.tensor(&p.arg), target: self.name(&p.target) }
+            }
             s::InputSpec::Buffer(b) => InputSpec::Buffer {
                 name: self.tensor(&b.arg),
                 target: self.name(&b.buffer_name),
@@ -77,7 +71,7 @@ impl Builder {
             },
             s::InputSpec::TensorConstant(c) => InputSpec::TensorConstant {
                 name: self.tensor(&c.arg),
-                target: self.name(&c.tensor_constant_name),
+                target: self.name(&c.target),
             },
             s::InputSpec::CustomObj(c) => InputSpec::CustomObj {
                 object: self.custom_obj(&c.arg),
@@ -97,35 +91,26 @@ impl Builder {
         })
     }
 
-    pub(super) fn output_spec(&mut self, spec: &s::OutputSpec) -> Built<OutputSpec> {
-        Ok(match spec {
-            s::OutputSpec::UserOutput(u) => OutputSpec::UserOutput(self.argument(&u.arg)?),
-            s::OutputSpec::Loss(l) => OutputSpec::Loss(self.tensor(&l.arg)),
-            s::OutputSpec::Token(t) => OutputSpec::Token(self.tensor(&t.arg)),
-            s::OutputSpec::BufferMutation(m) => OutputSpec::BufferMutation {
-                name: self.tensor(&m.arg),
-                target: self.name(&m.buffer_name),
-            },
-            s::OutputSpec::ParameterMutation(m) => OutputSpec::ParameterMutation {
-                name: self.tensor(&m.arg),
-                target: self.name(&m.parameter_name),
-            },
-            s::OutputSpec::UserInputMutation(m) => OutputSpec::UserInputMutation {
-                name: self.tensor(&m.arg),
-                target: self.name(&m.user_input_name),
-            },
-            s::OutputSpec::GradientToParameter(m) => OutputSpec::GradientToParameter {
-                name: self.tensor(&m.arg),
-                target: self.name(&m.parameter_name),
-            },
-            s::OutputSpec::GradientToUserInput(m) => OutputSpec::GradientToUserInput {
-                name: self.tensor(&m.arg),
-                target: self.name(&m.user_input_name),
-            },
-        })
+    fn output_spec(&mut self, spec: &s::OutputSpec) -> Built<OutputSpec> {
+        let (kind, spec) = match spec {
+            s::OutputSpec::UserOutput(u) => return Ok(OutputSpec::user(self.argument(&u.arg)?)),
+            s::OutputSpec::Loss(t) | s::OutputSpec::Token(t) => {
+                let loss = matches!(spec, s::OutputSpec::Loss(_));
+                let kind = if loss { OutputKind::Loss } else { OutputKind::Token };
+                let value = Argument::Tensor(self.tensor(&t.arg));
+                return Ok(OutputSpec { kind, value, target: Name::default() });
+            }
+            s::OutputSpec::BufferMutation(m) => (OutputKind::BufferMutation, m),
+            s::OutputSpec::ParameterMutation(m) => (OutputKind::ParameterMutation, m),
+            s::OutputSpec::UserInputMutation(m) => (OutputKind::UserInputMutation, m),
+            s::OutputSpec::GradientToParameter(m) => (OutputKind::GradientToParameter, m),
+            s::OutputSpec::GradientToUserInput(m) => (OutputKind::GradientToUserInput, m),
+        };
+        let (value, target) = (Argument::Tensor(self.tensor(&spec.arg)), self.name(&spec.target));
+        Ok(OutputSpec { kind, value, target })
     }
 
-    pub(super) fn module_call(&mut self, entry: &s::ModuleCallEntry) -> Built<ModuleCallEntry> {
+    fn module_call(&mut self, entry: &s::ModuleCallEntry) -> Built<ModuleCallEntry> {
         let strings = |texts: &Vec<s::Text>| texts.iter().map(|t| t.to_string()).collect();
         let signature = match &entry.signature {
             None => None,

@@ -36,21 +36,21 @@ impl Builder {
         for (name, value) in &g.sym_int_values.0 {
             let (expr, hint) = match value {
                 s::SymInt::Int(i) => (Expr::int(*i), None),
-                s::SymInt::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+                s::SymInt::Expr(e) => self.hinted(name, e)?,
             };
             values.insert(self.name(name), ValueMeta::SymInt { expr, hint });
         }
         for (name, value) in &g.sym_float_values.0 {
             let (expr, hint) = match value {
                 s::SymFloat::Float(f) => (Expr::float(f.0), None),
-                s::SymFloat::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+                s::SymFloat::Expr(e) => self.hinted(name, e)?,
             };
             values.insert(self.name(name), ValueMeta::SymFloat { expr, hint });
         }
         for (name, value) in &g.sym_bool_values.0 {
             let (expr, hint) = match value {
                 s::SymBool::Bool(b) => (Expr::bool(*b), None),
-                s::SymBool::Expr(e) => (self.expr(&e.expr_str, || owner(name))?, hint(e)),
+                s::SymBool::Expr(e) => self.hinted(name, e)?,
             };
             values.insert(self.name(name), ValueMeta::SymBool { expr, hint });
         }
@@ -68,6 +68,15 @@ impl Builder {
         };
         defined_before_use(&graph)?;
         Ok(graph)
+    }
+
+    fn hinted(&mut self, name: &str, e: &s::SymExpr) -> Built<(Expr, Option<Hint>)> {
+        let hint = e.hint.map(|hint| match hint {
+            s::SymExprHint::Int(i) => Hint::Int(i),
+            s::SymExprHint::Bool(b) => Hint::Bool(b),
+            s::SymExprHint::Float(f) => Hint::Float(f.0),
+        });
+        Ok((self.expr(&e.expr_str, || owner(name))?, hint))
     }
 
     pub(super) fn tensor_meta(&mut self, name: &str, m: &s::TensorMeta) -> Built<TensorMeta> {
@@ -139,12 +148,4 @@ fn defined_before_use(graph: &Graph) -> Built<()> {
         }
     }
     Ok(())
-}
-
-fn hint(e: &s::SymExpr) -> Option<Hint> {
-    e.hint.map(|h| match h {
-        s::SymExprHint::Int(i) => Hint::Int(i),
-        s::SymExprHint::Bool(b) => Hint::Bool(b),
-        s::SymExprHint::Float(f) => Hint::Float(f.0),
-    })
 }

@@ -23,7 +23,7 @@ mod variants;
 
 use crate::{
     error::Result,
-    graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputSpec},
+    graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputKind},
 };
 use effects::MutatedInput;
 
@@ -57,10 +57,8 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let is_users = |at: usize| matches!(specs.get(at), Some(InputSpec::UserInput(_)));
     let mutated = graph::functionalise(&mut program.graph, &program.constraints, tied, &is_users)?;
     for (spec, output) in program.signature.outputs.iter_mut().zip(&program.graph.outputs) {
-        match (spec.name_mut(), output.name()) {
-            (Some(name), Some(new)) => *name = new.clone(),
-            (None, _) => *spec = OutputSpec::UserOutput(output.clone()),
-            _ => {}
+        if spec.kind == OutputKind::UserOutput || output.name().is_some() {
+            spec.value.clone_from(output);
         }
     }
     for MutatedInput { input, value, writer, .. } in mutated {
@@ -76,26 +74,16 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
         program.mutations.push(Mutation { kind, target, input, value, node, source });
     }
     let declared = program.signature.outputs.iter().filter_map(|spec| {
-        let (kind, name, target) = match spec {
-            OutputSpec::BufferMutation { name, target } => (MutationKind::Buffer, name, target),
-            OutputSpec::ParameterMutation { name, target } => {
-                (MutationKind::Parameter, name, target)
-            }
-            OutputSpec::UserInputMutation { name, target } => {
-                (MutationKind::UserInput, name, target)
-            }
+        let kind = match spec.kind {
+            OutputKind::BufferMutation => MutationKind::Buffer,
+            OutputKind::ParameterMutation => MutationKind::Parameter,
+            OutputKind::UserInputMutation => MutationKind::UserInput,
             _ => return None,
         };
+        let (target, value) = (spec.target.clone(), spec.name()?.clone());
         let of = |spec: &&InputSpec| owner(spec).is_some_and(|is| is == (kind, target.clone()));
-        let input = program.signature.inputs.iter().find(of)?.name()?;
-        Some(Mutation {
-            kind,
-            target: target.clone(),
-            input: input.clone(),
-            value: name.clone(),
-            node: None,
-            source: None,
-        })
+        let input = program.signature.inputs.iter().find(of)?.name()?.clone();
+        Some(Mutation { kind, target, input, value, node: None, source: None })
     });
     for declared in declared {
         let same = |m: &&mut Mutation| (m.kind, &m.target) == (declared.kind, &declared.target);
