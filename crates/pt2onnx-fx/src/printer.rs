@@ -8,7 +8,7 @@
 
 use crate::graph::{
     ArgKind, Argument, ConstantValue, ExportedProgram, Graph, GraphSignature, InputSpec, Name,
-    Node, OpName, OutputSpec, SymArg, ValueMap,
+    Node, OpName, SymArg, ValueMap,
 };
 use crate::python::{PyBool, PyComplex, PyFloat};
 use std::fmt::{self, Display, Write, from_fn};
@@ -85,8 +85,8 @@ impl<'a> Printer<'a> {
                 "%{} : [num_users={users}] = call_function[target={}](args = ({}{comma}), kwargs = {{{}}})",
                 node.name,
                 target(&node.target),
-                separated(positional.map(|a| Arg(&a.value))),
-                separated(keyword.map(|a| from_fn(|f| write!(f, "{}: {}", a.name, Arg(&a.value))))),
+                separated(positional.map(|a| arg(&a.value))),
+                separated(keyword.map(|a| from_fn(|f| write!(f, "{}: {}", a.name, arg(&a.value))))),
             )
         })
     }
@@ -150,7 +150,7 @@ impl Display for Printer<'_> {
             write!(f, "\n    {}", self.node(node))?;
             self.getitems(node).iter().try_for_each(|line| write!(f, "\n    {line}"))?;
         }
-        let outputs: Vec<_> = self.graph.outputs.iter().map(Repr).collect();
+        let outputs: Vec<_> = self.graph.outputs.iter().map(repr).collect();
         match outputs.as_slice() {
             [only] if self.graph.is_single_tensor_return => write!(f, "\n    return {only}"),
             [only] => write!(f, "\n    return ({only},)"),
@@ -191,8 +191,7 @@ pub(crate) fn is_unused(name: &str) -> bool {
 fn target(op: &OpName) -> impl Display {
     from_fn(move |f| match &*op.namespace {
         "_operator" => write!(f, "operator.{}", op.name),
-        _ if op.is_operator() || op.is_higher_order() => write!(f, "torch.ops.{op}"),
-        _ => op.fmt(f),
+        _ => f.write_str(&op.qualified()),
     })
 }
 
@@ -218,103 +217,61 @@ pub(crate) fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> i
     })
 }
 
-/// `[a, b]`.
-fn list<'a, T, D: Display>(items: &'a [T], show: impl Fn(&'a T) -> D + Clone) -> impl Display {
-    from_fn(move |f| write!(f, "[{}]", separated(items.iter().map(show.clone()))))
-}
-
-/// `[[a], [b, c]]`.
-fn lists<'a, T, D: Display>(items: &'a [Vec<T>], show: impl Fn(&'a T) -> D + Copy) -> impl Display {
-    list(items, move |inner| list(inner, show))
-}
-
-/// `%name`.
-struct Reference<'a>(&'a str);
-
-impl Display for Reference<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('%')?;
-        f.write_str(self.0)
+/// Writes an argument. `own` writes names of values, and kinds of arguments that have a form of
+/// their own there.
+pub(crate) fn write_argument(
+    f: &mut fmt::Formatter<'_>,
+    argument: &Argument,
+    own: &dyn Fn(&mut fmt::Formatter<'_>, &Argument) -> Option<fmt::Result>,
+) -> fmt::Result {
+    if let Some(written) = own(f, argument) {
+        return written;
+    }
+    match argument {
+        Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
+        Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => i.fmt(f),
+        Argument::Float(x) | Argument::SymFloat(SymArg::Value(x)) => PyFloat(*x).fmt(f),
+        Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => PyBool(*b).fmt(f),
+        Argument::SymInt(SymArg::Expr(e))
+        | Argument::SymFloat(SymArg::Expr(e))
+        | Argument::SymBool(SymArg::Expr(e)) => e.fmt(f),
+        Argument::String(s) => f.write_str(s),
+        Argument::Operator(s) => f.write_str(s.strip_prefix("torch.ops.").unwrap_or(s)),
+        Argument::Complex(re, im) => PyComplex(*re, *im).fmt(f),
+        Argument::DType(d) => write!(f, "torch.{d}"),
+        Argument::MemoryFormat(m) => m.fmt(f),
+        Argument::Layout(l) => l.fmt(f),
+        Argument::Device(d) => d.fmt(f),
+        Argument::Dict(entries) => {
+            let value = |v| from_fn(move |f| write_argument(f, v, own));
+            let entry = |(k, v)| from_fn(move |f| write!(f, "{k}: {}", value(v)));
+            write!(f, "{{{}}}", separated(entries.iter().map(entry)))
+        }
+        list => {
+            let items = list.elements().unwrap_or_default();
+            let item = |item| from_fn(move |f| write_argument(f, item, own));
+            write!(f, "[{}]", separated(items.iter().map(item)))
+        }
     }
 }
 
 /// An argument as `torch.fx.node._format_arg` prints it.
-struct Arg<'a>(&'a Argument);
-
-impl Display for Arg<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fn value(name: &Name) -> Reference<'_> {
-            Reference(name)
-        }
-        fn optional(name: &Option<Name>) -> impl Display {
-            from_fn(move |f| match name {
-                Some(name) => Reference(name).fmt(f),
-                None => f.write_str("None"),
-            })
-        }
-        match self.0 {
-            Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
-            Argument::Tensor(n)
-            | Argument::OptionalTensor(Some(n))
-            | Argument::Graph { name: n, .. } => value(n).fmt(f),
-            Argument::CustomObj(o) => value(&o.name).fmt(f),
-            Argument::Tensors(ns) => list(ns, value).fmt(f),
-            Argument::OptionalTensors(ns) => list(ns, optional).fmt(f),
-            Argument::NestedTensors(nss) => lists(nss, value).fmt(f),
-            Argument::Int(i) => i.fmt(f),
-            Argument::Ints(is) => list(is, |i| *i).fmt(f),
-            Argument::IntLists(iss) => lists(iss, |i| *i).fmt(f),
-            Argument::Float(x) => PyFloat(*x).fmt(f),
-            Argument::Floats(xs) => list(xs, |x| PyFloat(*x)).fmt(f),
-            Argument::FloatLists(xss) => lists(xss, |x| PyFloat(*x)).fmt(f),
-            Argument::Bool(b) => PyBool(*b).fmt(f),
-            Argument::Bools(bs) => list(bs, |b| PyBool(*b)).fmt(f),
-            Argument::String(s) => f.write_str(s),
-            Argument::Operator(s) => f.write_str(s.strip_prefix("torch.ops.").unwrap_or(s)),
-            Argument::Strings(ss) => list(ss, Name::clone).fmt(f),
-            Argument::SymInt(a) => sym(a, |i| *i).fmt(f),
-            Argument::SymInts(xs) => list(xs, |a| sym(a, |i| *i)).fmt(f),
-            Argument::SymFloat(a) => sym(a, |x| PyFloat(*x)).fmt(f),
-            Argument::SymFloats(xs) => list(xs, |a| sym(a, |x| PyFloat(*x))).fmt(f),
-            Argument::SymBool(a) => sym(a, |b| PyBool(*b)).fmt(f),
-            Argument::SymBools(xs) => list(xs, |a| sym(a, |b| PyBool(*b))).fmt(f),
-            Argument::Complex(re, im) => PyComplex(*re, *im).fmt(f),
-            Argument::DType(d) => write!(f, "torch.{d}"),
-            Argument::MemoryFormat(m) => m.fmt(f),
-            Argument::Layout(l) => l.fmt(f),
-            Argument::Device(d) => d.fmt(f),
-            Argument::Dict(entries) => {
-                let entry = |(k, v)| from_fn(move |f| write!(f, "{k}: {}", Arg(v)));
-                write!(f, "{{{}}}", separated(entries.iter().map(entry)))
-            }
-        }
-    }
-}
-
-fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl Display {
-    from_fn(move |f| match arg {
-        SymArg::Name(name) => Reference(name).fmt(f),
-        SymArg::Value(value) => show(value).fmt(f),
-        SymArg::Expr(expr) => expr.fmt(f),
+fn arg(argument: &Argument) -> impl Display {
+    from_fn(move |f| {
+        write_argument(f, argument, &|f, argument| match argument {
+            Argument::Graph { name, .. } => Some(write!(f, "%{name}")),
+            _ => argument.name().map(|name| write!(f, "%{name}")),
+        })
     })
 }
 
 /// An argument as Python's `repr` prints it: strings in quotes, values by their names.
-pub fn repr(arg: &Argument) -> impl Display {
-    Repr(arg)
-}
-
-/// Python's `repr` of an argument, values without `%`.
-struct Repr<'a>(&'a Argument);
-
-impl Display for Repr<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0, self.0.name()) {
-            (_, Some(name)) => f.write_str(name),
-            (Argument::String(s), _) => write!(f, "'{s}'"),
-            (other, _) => Arg(other).fmt(f),
-        }
-    }
+pub fn repr(argument: &Argument) -> impl Display {
+    from_fn(move |f| match (argument, argument.name()) {
+        (_, Some(name)) => f.write_str(name),
+        (Argument::String(s), _) => write!(f, "'{s}'"),
+        (other, _) => arg(other).fmt(f),
+    })
 }
 
 /// `str(ep.graph_signature)`.
@@ -327,16 +284,11 @@ impl Display for GraphSignature {
             }
             let name = spec.name().map_or("", |n| &**n);
             write!(f, "{name}: {}", spec.kind())?;
-            match spec {
-                InputSpec::Parameter { target, .. }
-                | InputSpec::TensorConstant { target, .. }
-                | InputSpec::CustomObj { target, .. } => {
-                    write!(f, " target='{target}'")?;
-                }
-                InputSpec::Buffer { target, persistent, .. } => {
-                    write!(f, " target='{target}' persistent={}", PyBool(*persistent))?
-                }
-                InputSpec::UserInput(_) | InputSpec::Constant { .. } | InputSpec::Token(_) => {}
+            if let Some(target) = spec.target() {
+                write!(f, " target='{target}'")?;
+            }
+            if let InputSpec::Buffer { persistent, .. } = spec {
+                write!(f, " persistent={}", PyBool(*persistent))?;
             }
         }
         f.write_str("\n\n# outputs\n")?;
@@ -345,16 +297,9 @@ impl Display for GraphSignature {
                 f.write_char('\n')?;
             }
             let name = spec.name().map_or("", |n| &**n);
-            write!(f, "{name}: {}", spec.kind())?;
-            match spec {
-                OutputSpec::BufferMutation { target, .. }
-                | OutputSpec::ParameterMutation { target, .. }
-                | OutputSpec::UserInputMutation { target, .. }
-                | OutputSpec::GradientToParameter { target, .. }
-                | OutputSpec::GradientToUserInput { target, .. } => {
-                    write!(f, " target='{target}'")?;
-                }
-                OutputSpec::UserOutput(_) | OutputSpec::Loss(_) | OutputSpec::Token(_) => {}
+            write!(f, "{name}: {}", spec.kind.name())?;
+            if !spec.target.is_empty() {
+                write!(f, " target='{}'", spec.target)?;
             }
         }
         f.write_char('\n')
@@ -385,32 +330,9 @@ impl InputSpec {
     }
 }
 
-impl OutputSpec {
-    /// Name of its `torch.export.graph_signature.OutputKind`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            OutputSpec::UserOutput(_) => "USER_OUTPUT",
-            OutputSpec::Loss(_) => "LOSS_OUTPUT",
-            OutputSpec::BufferMutation { .. } => "BUFFER_MUTATION",
-            OutputSpec::ParameterMutation { .. } => "PARAMETER_MUTATION",
-            OutputSpec::GradientToParameter { .. } => "GRADIENT_TO_PARAMETER",
-            OutputSpec::GradientToUserInput { .. } => "GRADIENT_TO_USER_INPUT",
-            OutputSpec::UserInputMutation { .. } => "USER_INPUT_MUTATION",
-            OutputSpec::Token(_) => "TOKEN",
-        }
-    }
-}
-
 /// `str(ep.range_constraints)`: `{s0: VR[2, int_oo], 2*s0: VR[4, 2048]}`.
 pub fn range_constraints(program: &ExportedProgram) -> String {
-    let bound = |value: Option<i64>, infinite: &str| match value {
-        Some(v) => v.to_string(),
-        None => infinite.to_owned(),
-    };
-    let ranges = program.range_constraints.iter().map(|(expr, range)| {
-        let (min, max) = (bound(range.min, "-int_oo"), bound(range.max, "int_oo"));
-        format!("{expr}: VR[{min}, {max}]")
-    });
+    let ranges = program.range_constraints.iter().map(|(expr, range)| format!("{expr}: {range}"));
     format!("{{{}}}", separated(ranges))
 }
 

@@ -4,11 +4,10 @@
 //! As in [`printer`](crate::printer), the program is the one that `torch.export.load` restores.
 
 use crate::graph::{
-    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SourceLine, SymArg,
-    ValueMeta,
+    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SourceLine, ValueMeta,
 };
-use crate::printer::{self, Part, is_unused, parts};
-use crate::python::{PyBool, PyComplex, PyFloat, PyStr};
+use crate::printer::{self, Part, is_unused, parts, separated, write_argument};
+use crate::python::{PyFloat, PyStr};
 use crate::text::short_name;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::{self, Display, Write, from_fn};
@@ -252,74 +251,35 @@ fn annotation(graph: &Graph, name: &Name) -> String {
             let sizes = separated(meta.sizes.iter());
             format!(": \"{}[{sizes}]\"", short_name(meta.dtype))
         }
-        Some(
-            ValueMeta::SymInt { expr, .. }
-            | ValueMeta::SymFloat { expr, .. }
-            | ValueMeta::SymBool { expr, .. },
-        ) if expr.as_int().is_none() => format!(": \"Sym({expr})\""),
         // Python's own numbers have no annotation.
-        _ => String::new(),
+        other => match other.and_then(ValueMeta::expr).filter(|expr| !expr.is_static()) {
+            Some(expr) => format!(": \"Sym({expr})\""),
+            None => String::new(),
+        },
     }
-}
-
-/// `a, b`.
-fn separated<D: Display>(items: impl Iterator<Item = D>) -> String {
-    let items: Vec<String> = items.map(|item| item.to_string()).collect();
-    items.join(", ")
-}
-
-fn list<T, D: Display>(items: &[T], show: impl Fn(&T) -> D) -> String {
-    format!("[{}]", separated(items.iter().map(show)))
 }
 
 /// A value as Python's `repr` prints it, values of the program by their names.
 fn value(arg: &Argument) -> impl Display {
-    from_fn(move |f| write_value(f, arg))
+    from_fn(move |f| write_argument(f, arg, &own_form))
 }
 
-fn write_value(f: &mut fmt::Formatter<'_>, arg: &Argument) -> fmt::Result {
-    let optional = |name: &Option<Name>| name.as_deref().unwrap_or("None").to_owned();
-    match arg {
-        Argument::Tensors(ns) => f.write_str(&list(ns, Name::clone)),
-        Argument::OptionalTensors(ns) => f.write_str(&list(ns, optional)),
-        Argument::NestedTensors(nss) => f.write_str(&list(nss, |ns| list(ns, Name::clone))),
-        Argument::SymInts(xs) => f.write_str(&list(xs, |x| sym(x, i64::to_string))),
-        Argument::SymFloats(xs) => f.write_str(&list(xs, |x| sym(x, |x| PyFloat(*x).to_string()))),
-        Argument::SymBools(xs) => f.write_str(&list(xs, |x| sym(x, |x| PyBool(*x).to_string()))),
+fn own_form(f: &mut fmt::Formatter<'_>, arg: &Argument) -> Option<fmt::Result> {
+    Some(match arg {
         Argument::String(s) => PyStr(s).fmt(f),
-        Argument::Strings(ss) => f.write_str(&list(ss, |s| PyStr(s).to_string())),
-        Argument::Complex(re, im) => {
-            let plain = |x: f64| x != 0.0 && x.is_finite();
-            if plain(*re) && plain(*im) {
-                PyComplex(*re, *im).fmt(f)
-            } else {
-                write!(f, "complex({}, {})", PyFloat(*re), PyFloat(*im))
-            }
+        Argument::Complex(re, im) if [re, im].iter().any(|x| **x == 0.0 || !x.is_finite()) => {
+            write!(f, "complex({}, {})", PyFloat(*re), PyFloat(*im))
         }
         Argument::Device(device) => match device.index {
             Some(index) => write!(f, "device(type='{}', index={index})", device.kind),
             None => write!(f, "device(type='{}')", device.kind),
         },
-        Argument::Operator(name) => {
-            if name.starts_with("torch.") {
-                f.write_str(name)
-            } else {
-                write!(f, "torch.ops.{name}")
-            }
-        }
-        Argument::Graph { name, .. } => f.write_str(name),
+        Argument::Operator(name) if !name.starts_with("torch.") => write!(f, "torch.ops.{name}"),
+        Argument::Operator(name) | Argument::Graph { name, .. } => f.write_str(name),
         Argument::Dict(entries) => {
             let entries = entries.iter().map(|(k, v)| format!("{}: {}", PyStr(k), value(v)));
             write!(f, "{{{}}}", separated(entries))
         }
-        other => printer::repr(other).fmt(f),
-    }
-}
-
-fn sym<T>(arg: &SymArg<T>, show: impl Fn(&T) -> String) -> String {
-    match arg {
-        SymArg::Name(name) => name.to_string(),
-        SymArg::Value(value) => show(value),
-        SymArg::Expr(expr) => expr.to_string(),
-    }
+        _ => f.write_str(arg.name()?),
+    })
 }

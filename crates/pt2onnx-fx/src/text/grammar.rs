@@ -1,14 +1,14 @@
 //! The grammar: reads a text from left to right into a program.
 
 use super::{
-    lists::{MIXED, list},
+    lists::list,
     tokens::{Number, Tokens, Word},
     words::{self, RESERVED},
 };
 use crate::{
     graph::{
         Argument, Constant, ConstantValue, CustomObj, ExportedProgram, Graph, GraphSignature,
-        InputSpec, Name, Node, NodeMeta, OutputSpec, SymArg, ValueMeta, Values,
+        InputSpec, Name, Node, NodeMeta, OutputKind, OutputSpec, SymArg, ValueMeta, Values,
     },
     schema::MAJOR,
 };
@@ -62,30 +62,50 @@ impl<'a> Grammar<'a> {
         let ranges = self.ranges()?;
         self.keyword("graph")?;
         self.r.require("(")?;
-        let (mut inputs, mut specs, mut first) = (Vec::new(), Vec::new(), true);
-        while self.r.goes_on(")", take(&mut first))? {
-            let (input, spec) = self.input()?;
-            inputs.push(input);
-            specs.push(spec);
-        }
+        let (inputs, specs) = self.list(")", Self::input)?.into_iter().unzip();
         self.r.require("{")?;
         let nodes = self.nodes()?;
         self.r.require("(")?;
-        let (mut outputs, mut results, mut first) = (Vec::new(), Vec::new(), true);
-        while self.r.goes_on(")", take(&mut first))? {
-            let (output, spec) = self.output()?;
-            outputs.push(output);
-            results.push(spec);
-        }
+        let results = self.list(")", Self::output)?;
         self.r.require("}")?;
-        let graph = Graph {
-            nodes,
-            inputs,
-            outputs,
-            values: Arc::new(take(&mut self.scope.values)),
-            is_single_tensor_return: false,
-        };
+        let outputs = results.iter().map(|output| output.value.clone()).collect();
+        let graph = self.graph(nodes, inputs, outputs);
         self.finish(graph, GraphSignature { inputs: specs, outputs: results }, ranges)
+    }
+
+    /// Items with commas between them, up to `close`.
+    pub(super) fn list<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while self.r.goes_on(close, items.is_empty())? {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A list of one kind of items, after its bracket at `place`.
+    pub(super) fn list_of(
+        &mut self,
+        place: Place,
+        item: impl FnMut(&mut Self) -> Parsed<Argument>,
+    ) -> Parsed<Argument> {
+        let items = self.list("]", item)?;
+        let mixed = "the elements of a list must be of one kind";
+        list(&items).ok_or_else(|| self.r.error_at(place, mixed))
+    }
+
+    /// The graph of the values in scope, which it takes.
+    fn graph(
+        &mut self,
+        nodes: Vec<Arc<Node>>,
+        inputs: Vec<Argument>,
+        outputs: Vec<Argument>,
+    ) -> Graph {
+        let values = Arc::new(take(&mut self.scope.values));
+        Graph { nodes, inputs, outputs, values, is_single_tensor_return: false }
     }
 
     /// `{ranges} target(arguments) -> results`.
@@ -99,31 +119,24 @@ impl<'a> Grammar<'a> {
         self.r.require("->")?;
         let name = self.free(&target.name);
         let single = !self.r.accept("(");
-        let (mut outputs, mut count) = (Vec::new(), 0);
-        if single {
+        let mut count = 0;
+        let outputs = if single {
             let named = !self.r.sees("[");
-            outputs.push(self.call_result(&name, (!named).then_some(&mut count))?);
+            vec![self.call_result(&name, (!named).then_some(&mut count))?]
         } else {
-            while self.r.goes_on(")", outputs.is_empty())? {
-                outputs.push(self.call_result(&name, Some(&mut count))?);
-            }
-        }
+            self.list(")", |grammar| grammar.call_result(&name, Some(&mut count)))?
+        };
         let single_return = target.is_higher_order().then_some(single);
         let mut results = Vec::new();
         for output in &outputs {
             output.for_each_name(&mut |n| results.extend(self.scope.get(n)));
         }
         let meta = Arc::new(NodeMeta::default());
-        let graph = Graph {
-            nodes: vec![Node { name, target, args, outputs, single_return, meta }.into()],
-            inputs,
-            outputs: results,
-            values: Arc::new(take(&mut self.scope.values)),
-            is_single_tensor_return: false,
-        };
+        let node = Node { name, target, args, outputs, single_return, meta };
+        let graph = self.graph(vec![node.into()], inputs, results);
         let signature = GraphSignature {
             inputs: graph.inputs.iter().cloned().map(InputSpec::UserInput).collect(),
-            outputs: graph.outputs.iter().cloned().map(OutputSpec::UserOutput).collect(),
+            outputs: graph.outputs.iter().cloned().map(OutputSpec::user).collect(),
         };
         self.finish(graph, signature, ranges)
     }
@@ -145,22 +158,16 @@ impl<'a> Grammar<'a> {
         for size in inputs.flat_map(|meta| &meta.sizes) {
             constraints.constrain(size, Range::at_least(0));
         }
+        let ranges = range_constraints.into_iter();
         Ok(ExportedProgram {
             graph,
             signature,
             constraints,
-            range_constraints: { range_constraints.into_iter() }
-                .map(|(expr, range)| (expr.to_string(), range))
-                .collect(),
-            guards: Vec::new(),
-            module_call_graph: Vec::new(),
+            range_constraints: ranges.map(|(expr, range)| (expr.to_string(), range)).collect(),
             state: self.state,
             constants: self.constants,
-            mutations: Vec::new(),
-            torch_version: String::new(),
             schema_version: (MAJOR, 0),
-            verifiers: Vec::new(),
-            opset_version: IndexMap::new(),
+            ..ExportedProgram::default()
         })
     }
 
@@ -253,9 +260,8 @@ impl<'a> Grammar<'a> {
             _ => return Ok(()),
         };
         let Some(ValueMeta::Tensor(meta)) = self.scope.values.get(name) else {
-            return Err(self
-                .r
-                .error_at(place, "only a tensor can be a parameter, buffer or constant"));
+            let what = "only a tensor can be a parameter, buffer or constant";
+            return Err(self.r.error_at(place, what));
         };
         let size = |size: &Expr| size.as_int().and_then(|i| usize::try_from(i).ok());
         let sizes: Option<Vec<usize>> = meta.sizes.iter().map(size).collect();
@@ -272,30 +278,23 @@ impl<'a> Grammar<'a> {
     }
 
     /// `name`, `name as KIND('target')`, or a constant.
-    fn output(&mut self) -> Parsed<(Argument, OutputSpec)> {
-        let output = self.value()?;
+    fn output(&mut self) -> Parsed<OutputSpec> {
+        let value = self.value()?;
         if !self.r.accept_keyword("as") {
-            return Ok((output.clone(), OutputSpec::UserOutput(output)));
+            return Ok(OutputSpec::user(value));
         }
         let place = self.r.place();
         let kind = self.r.word("what the output is")?;
         self.r.require("(")?;
         let target = if self.r.sees(")") { Name::default() } else { self.r.string()?.into() };
         self.r.require(")")?;
-        let Some(name) = output.name().cloned() else {
+        if value.name().is_none() {
             return Err(self.r.error_at(place, format!("a constant is no `{kind}`")));
-        };
-        let spec = match kind {
-            "LOSS_OUTPUT" => OutputSpec::Loss(name),
-            "BUFFER_MUTATION" => OutputSpec::BufferMutation { name, target },
-            "PARAMETER_MUTATION" => OutputSpec::ParameterMutation { name, target },
-            "USER_INPUT_MUTATION" => OutputSpec::UserInputMutation { name, target },
-            "GRADIENT_TO_PARAMETER" => OutputSpec::GradientToParameter { name, target },
-            "GRADIENT_TO_USER_INPUT" => OutputSpec::GradientToUserInput { name, target },
-            "TOKEN" => OutputSpec::Token(name),
-            _ => return Err(self.r.error_at(place, format!("an output is no `{kind}`"))),
-        };
-        Ok((output, spec))
+        }
+        match OutputKind::NAMES.into_iter().find(|(_, name)| *name == kind) {
+            Some((kind, _)) => Ok(OutputSpec { kind, value, target }),
+            None => Err(self.r.error_at(place, format!("an output is no `{kind}`"))),
+        }
     }
 
     /// A body of a higher-order op, after the word `graph`: `NAME(inputs) { nodes return outputs
@@ -304,18 +303,13 @@ impl<'a> Grammar<'a> {
         let name = self.r.word("the name of a body")?.into();
         let (outer, declared) = (take(&mut self.scope), self.declared.take());
         self.r.require("(")?;
-        let mut inputs = Vec::new();
-        while self.r.goes_on(")", inputs.is_empty())? {
-            let place = self.r.place();
-            inputs.push(match self.defined_name() {
-                Some(name) => {
-                    self.r.require(":")?;
-                    let meta = self.ty()?;
-                    self.define((place, name, meta))?
-                }
-                None => self.value()?,
-            });
-        }
+        let inputs = self.list(")", |grammar| {
+            let place = grammar.r.place();
+            let Some(name) = grammar.defined_name() else { return grammar.value() };
+            grammar.r.require(":")?;
+            let meta = grammar.ty()?;
+            grammar.define((place, name, meta))
+        })?;
         self.r.require("{")?;
         let nodes = self.nodes()?;
         // A complex number in parentheses would be a single result.
@@ -324,7 +318,7 @@ impl<'a> Grammar<'a> {
             vec![self.value()?]
         } else {
             self.r.require("(")?;
-            self.values_up_to(")")?
+            self.list(")", Self::value)?
         };
         self.r.require("}")?;
         let values = Arc::new(replace(&mut self.scope, outer).values);
@@ -410,11 +404,7 @@ impl<'a> Grammar<'a> {
         if !self.r.accept("[") {
             return self.value();
         }
-        let mut items = Vec::new();
-        while self.r.goes_on("]", items.is_empty())? {
-            items.push(self.result(defined)?);
-        }
-        list(items).ok_or_else(|| self.r.error_at(place, MIXED))
+        self.list_of(place, |grammar| grammar.result(defined))
     }
 
     /// A type after `->`, `None`, or a list of these. The result is named `base`; if there are
@@ -425,11 +415,7 @@ impl<'a> Grammar<'a> {
             return Ok(Argument::None);
         }
         if self.r.accept("[") {
-            let mut items = Vec::new();
-            while self.r.goes_on("]", items.is_empty())? {
-                items.push(self.call_result(base, count.as_deref_mut())?);
-            }
-            return list(items).ok_or_else(|| self.r.error_at(place, MIXED));
+            return self.list_of(place, |g| g.call_result(base, count.as_deref_mut()));
         }
         let name = match count {
             None => base.clone(),

@@ -1,77 +1,34 @@
 //! Lists of arguments: finds the kind of list for given items.
 
-use crate::graph::{Argument, SymArg};
-
-pub(super) const MIXED: &str = "the elements of a list must be of one kind";
+use crate::graph::{Argument as A, SymArg};
 
 /// A list of these items, of the first kind that can hold all of them. `None` if there is no such
 /// kind.
-pub(super) fn list(items: Vec<Argument>) -> Option<Argument> {
-    fn all<T>(items: &[Argument], of: impl Fn(&Argument) -> Option<T>) -> Option<Vec<T>> {
-        items.iter().map(of).collect()
+pub(super) fn list(items: &[A]) -> Option<A> {
+    macro_rules! first_of {
+        ($($list:ident: $($item:pat $(if $guard:expr)? => $value:expr),+;)*) => {
+            None$(.or_else(|| {
+                let item = |item: &A| match item {
+                    $($item $(if $guard)? => Some($value),)+
+                    _ => None,
+                };
+                items.iter().map(item).collect::<Option<Vec<_>>>().map(A::$list)
+            }))*
+        };
     }
-    let tensor = |a: &Argument| match a {
-        Argument::Tensor(n) => Some(n.clone()),
-        _ => None,
-    };
-    let optional = |a: &Argument| match a {
-        Argument::Tensor(n) => Some(Some(n.clone())),
-        Argument::None => Some(None),
-        _ => None,
-    };
-    let int = |a: &Argument| match a {
-        Argument::Int(v) => Some(*v),
-        _ => None,
-    };
-    let float = |a: &Argument| match a {
-        Argument::Float(v) => Some(*v),
-        Argument::Int(v) => Some(*v as f64),
-        _ => None,
-    };
-    let bool = |a: &Argument| match a {
-        Argument::Bool(v) => Some(*v),
-        _ => None,
-    };
-    let string = |a: &Argument| match a {
-        Argument::String(v) => Some(v.clone()),
-        _ => None,
-    };
-    let sym_int = |a: &Argument| match a {
-        Argument::SymInt(v) => Some(v.clone()),
-        other => int(other).map(SymArg::Value),
-    };
-    let sym_float = |a: &Argument| match a {
-        Argument::SymFloat(v) => Some(v.clone()),
-        other => float(other).map(SymArg::Value),
-    };
-    let sym_bool = |a: &Argument| match a {
-        Argument::SymBool(v) => Some(v.clone()),
-        other => bool(other).map(SymArg::Value),
-    };
-    let empty = |a: &Argument| matches!(a, Argument::Tensors(names) if names.is_empty());
-    let ints = |a: &Argument| match a {
-        Argument::Ints(v) => Some(v.clone()),
-        a => empty(a).then(Vec::new),
-    };
-    let floats = |a: &Argument| match a {
-        Argument::Floats(v) => Some(v.clone()),
-        a => empty(a).then(Vec::new),
-    };
-    let tensors = |a: &Argument| match a {
-        Argument::Tensors(v) => Some(v.clone()),
-        _ => None,
-    };
-    let items = &*items;
-    None.or_else(|| all(items, tensor).map(Argument::Tensors))
-        .or_else(|| all(items, optional).map(Argument::OptionalTensors))
-        .or_else(|| all(items, int).map(Argument::Ints))
-        .or_else(|| all(items, float).map(Argument::Floats))
-        .or_else(|| all(items, bool).map(Argument::Bools))
-        .or_else(|| all(items, string).map(Argument::Strings))
-        .or_else(|| all(items, sym_int).map(Argument::SymInts))
-        .or_else(|| all(items, sym_float).map(Argument::SymFloats))
-        .or_else(|| all(items, sym_bool).map(Argument::SymBools))
-        .or_else(|| all(items, tensors).map(Argument::NestedTensors))
-        .or_else(|| all(items, ints).map(Argument::IntLists))
-        .or_else(|| all(items, floats).map(Argument::FloatLists))
+    first_of! {
+        Tensors: A::Tensor(n) => n.clone();
+        OptionalTensors: A::Tensor(n) => Some(n.clone()), A::None => None;
+        Ints: A::Int(v) => *v;
+        Floats: A::Float(v) => *v, A::Int(v) => *v as f64;
+        Bools: A::Bool(v) => *v;
+        Strings: A::String(v) => v.clone();
+        SymInts: A::SymInt(v) => v.clone(), A::Int(v) => SymArg::Value(*v);
+        SymFloats: A::SymFloat(v) => v.clone(), A::Float(v) => SymArg::Value(*v),
+            A::Int(v) => SymArg::Value(*v as f64);
+        SymBools: A::SymBool(v) => v.clone(), A::Bool(v) => SymArg::Value(*v);
+        NestedTensors: A::Tensors(v) => v.clone();
+        IntLists: A::Ints(v) => v.clone(), A::Tensors(v) if v.is_empty() => Vec::new();
+        FloatLists: A::Floats(v) => v.clone(), A::Tensors(v) if v.is_empty() => Vec::new();
+    }
 }

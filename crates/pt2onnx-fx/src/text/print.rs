@@ -1,16 +1,19 @@
 //! Writes programs as text.
 
-use super::words::{self, RESERVED, SHORT};
+use super::{
+    short_name,
+    words::{self, RESERVED},
+};
 use crate::{
     graph::{
         ArgKind, Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, NamedArg, Node,
-        OpName, OutputSpec, SymArg, TensorMeta, ValueMeta,
+        OpName, OutputKind, SymArg, TensorMeta, ValueMeta,
     },
-    printer::{range_constraints, separated},
-    python::{PyBool, PyComplex, PyFloat, PyStr},
+    printer::{range_constraints, separated, write_argument},
+    python::PyStr,
+    strides::contiguous,
 };
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
 use std::fmt::{self, Display, from_fn};
 
 /// A program as text.
@@ -22,9 +25,8 @@ pub(super) fn program(program: &ExportedProgram) -> impl Display {
         }
         f.write_str("graph(")?;
         let graph = Body { graph: &program.graph, level: 0, full };
-        for (i, (input, spec)) in
-            program.graph.inputs.iter().zip(&program.signature.inputs).enumerate()
-        {
+        let inputs = program.graph.inputs.iter().zip(&program.signature.inputs);
+        for (i, (input, spec)) in inputs.enumerate() {
             comma(f, i)?;
             match spec {
                 InputSpec::Constant { name, value } => {
@@ -33,39 +35,27 @@ pub(super) fn program(program: &ExportedProgram) -> impl Display {
                 _ => graph.typed(input).fmt(f)?,
             }
             let kind = spec.kind();
-            match spec {
-                InputSpec::UserInput(_) | InputSpec::Constant { .. } => {}
-                InputSpec::Token(_) => write!(f, " as {kind}()")?,
-                InputSpec::Buffer { target, persistent: false, .. } => {
+            match (spec, spec.target()) {
+                (InputSpec::Token(_), _) => write!(f, " as {kind}()")?,
+                (InputSpec::Buffer { target, persistent: false, .. }, _) => {
                     write!(f, " as {kind}({}, persistent = False)", PyStr(target))?;
                 }
-                InputSpec::Parameter { target, .. }
-                | InputSpec::Buffer { target, .. }
-                | InputSpec::TensorConstant { target, .. }
-                | InputSpec::CustomObj { target, .. } => {
-                    write!(f, " as {kind}({})", PyStr(target))?;
-                }
+                (_, Some(target)) => write!(f, " as {kind}({})", PyStr(target))?,
+                (_, None) => {}
             }
         }
         f.write_str(") {\n")?;
         graph.nodes(f)?;
         f.write_str("    return (")?;
-        for (i, (output, spec)) in
-            program.graph.outputs.iter().zip(&program.signature.outputs).enumerate()
-        {
+        let outputs = program.graph.outputs.iter().zip(&program.signature.outputs);
+        for (i, (output, spec)) in outputs.enumerate() {
             comma(f, i)?;
             graph.arg(output).fmt(f)?;
-            let kind = spec.kind();
-            match spec {
-                OutputSpec::UserOutput(_) => {}
-                OutputSpec::Loss(_) | OutputSpec::Token(_) => write!(f, " as {kind}()")?,
-                OutputSpec::BufferMutation { target, .. }
-                | OutputSpec::ParameterMutation { target, .. }
-                | OutputSpec::UserInputMutation { target, .. }
-                | OutputSpec::GradientToParameter { target, .. }
-                | OutputSpec::GradientToUserInput { target, .. } => {
-                    write!(f, " as {kind}({})", PyStr(target))?;
-                }
+            let kind = spec.kind.name();
+            match spec.kind {
+                OutputKind::UserOutput => {}
+                OutputKind::Loss | OutputKind::Token => write!(f, " as {kind}()")?,
+                _ => write!(f, " as {kind}({})", PyStr(&spec.target))?,
             }
         }
         let only = program.graph.outputs.len() == 1;
@@ -122,8 +112,8 @@ struct Type<'a>(&'a TensorMeta);
 impl Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TensorMeta { dtype, sizes, strides, storage_offset, device, .. } = self.0;
-        write!(f, "{}[{}]", short(*dtype), separated(sizes.iter()))?;
-        if *strides != row_major(sizes) {
+        write!(f, "{}[{}]", short_name(*dtype), separated(sizes.iter()))?;
+        if *strides != contiguous(sizes) {
             write!(f, "[{}]", separated(strides.iter()))?;
         }
         if *storage_offset != Expr::ZERO {
@@ -135,25 +125,6 @@ impl Display for Type<'_> {
         }
         Ok(())
     }
-}
-
-fn short(dtype: DType) -> &'static str {
-    SHORT.iter().find(|(d, _)| *d == dtype).map_or(dtype.name(), |(_, name)| name)
-}
-
-/// Strides of a contiguous tensor, as archives have them.
-pub(super) fn row_major(sizes: &[Expr]) -> Vec<Expr> {
-    let mut next = Expr::ONE;
-    let mut strides: Vec<Expr> = Vec::with_capacity(sizes.len());
-    for size in sizes.iter().rev() {
-        strides.push(next.clone());
-        next = match size.as_int() {
-            Some(0) => next,
-            _ => &next * size,
-        };
-    }
-    strides.reverse();
-    strides
 }
 
 /// A graph, and how deep it is nested.
@@ -260,89 +231,41 @@ impl<'a> Body<'a> {
     }
 
     fn write_arg(self, f: &mut fmt::Formatter<'_>, arg: &'a Argument) -> fmt::Result {
-        fn list<'a, T: 'a, D: Display>(
-            f: &mut fmt::Formatter<'_>,
-            items: &'a [T],
-            show: impl Fn(&'a T) -> D + Clone,
-        ) -> fmt::Result {
-            write!(f, "[{}]", separated(items.iter().map(show)))
-        }
-        fn lists<'a, T: 'a, D: Display>(
-            f: &mut fmt::Formatter<'_>,
-            items: &'a [Vec<T>],
-            show: impl Fn(&'a T) -> D + Copy,
-        ) -> fmt::Result {
-            list(f, items, |inner| from_fn(move |f| list(f, inner, show)))
-        }
-        fn word(name: &Name) -> Word<'_> {
-            Word(name)
-        }
-        fn optional(name: &Option<Name>) -> impl Display {
-            from_fn(move |f| match name {
-                Some(name) => Word(name).fmt(f),
-                None => f.write_str("None"),
-            })
-        }
-        match arg {
-            Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
-            Argument::Tensor(n) | Argument::OptionalTensor(Some(n)) => Word(n).fmt(f),
-            Argument::CustomObj(object) => Word(&object.name).fmt(f),
-            Argument::Tensors(names) => list(f, names, word),
-            Argument::OptionalTensors(names) => list(f, names, optional),
-            Argument::NestedTensors(names) => lists(f, names, word),
-            Argument::Int(v) => v.fmt(f),
-            Argument::Ints(v) => list(f, v, |v| *v),
-            Argument::IntLists(v) => lists(f, v, |v| *v),
-            Argument::Float(v) => PyFloat(*v).fmt(f),
-            Argument::Floats(v) => list(f, v, |v| PyFloat(*v)),
-            Argument::FloatLists(v) => lists(f, v, |v| PyFloat(*v)),
-            Argument::Bool(v) => PyBool(*v).fmt(f),
-            Argument::Bools(v) => list(f, v, |v| PyBool(*v)),
+        write_argument(f, arg, &|f, arg| self.own_form(f, arg))
+    }
+
+    fn own_form(self, f: &mut fmt::Formatter<'_>, arg: &Argument) -> Option<fmt::Result> {
+        Some(match arg {
             Argument::String(v) => PyStr(v).fmt(f),
-            Argument::Strings(v) => list(f, v, |v| PyStr(v)),
-            Argument::SymInt(v) => sym(v, |v| *v).fmt(f),
-            Argument::SymInts(v) => list(f, v, |v| sym(v, |v| *v)),
-            Argument::SymFloat(v) => sym(v, |v| PyFloat(*v)).fmt(f),
-            Argument::SymFloats(v) => list(f, v, |v| sym(v, |v| PyFloat(*v))),
-            Argument::SymBool(v) => sym(v, |v| PyBool(*v)).fmt(f),
-            Argument::SymBools(v) => list(f, v, |v| sym(v, |v| PyBool(*v))),
-            Argument::Complex(re, im) => PyComplex(*re, *im).fmt(f),
-            Argument::DType(dtype) => write!(f, "torch.{dtype}"),
-            Argument::MemoryFormat(format) => format.fmt(f),
-            Argument::Layout(layout) => layout.fmt(f),
+            Argument::SymInt(SymArg::Expr(expr)) => write!(f, "Sym({expr})"),
             Argument::Device(device) => write!(f, "torch.device({})", PyStr(&device.to_string())),
             Argument::Operator(name) => {
                 let bare = name.strip_prefix("torch.ops.").unwrap_or(name);
                 write!(f, "torch.ops.{bare}")
             }
             Argument::Dict(entries) => {
-                let entry = |(k, v): (&'a Name, &'a Argument)| {
+                let entries = entries.iter().map(|(k, v)| {
                     from_fn(move |f| write!(f, "{}: {}", PyStr(k), self.arg(v)))
-                };
-                write!(f, "{{{}}}", separated(entries.iter().map(entry)))
+                });
+                write!(f, "{{{}}}", separated(entries))
             }
-            Argument::Graph { name, graph } => {
-                let body = Body { graph, level: self.level + 1, full: self.full };
-                write!(f, "graph {}(", Word(name))?;
-                writeln!(f, "{}) {{", separated(graph.inputs.iter().map(|i| body.typed(i))))?;
-                body.nodes(f)?;
-                let indent = " ".repeat(4 * (self.level + 1));
-                write!(f, "{indent}    return ")?;
-                match graph.outputs.as_slice() {
-                    [only] if graph.is_single_tensor_return => body.write_arg(f, only)?,
-                    [only] => write!(f, "({},)", body.arg(only))?,
-                    outputs => write!(f, "({})", separated(outputs.iter().map(|o| body.arg(o))))?,
-                }
-                write!(f, "\n{indent}}}")
-            }
-        }
+            Argument::Graph { name, graph } => self.body(f, name, graph),
+            _ => Word(arg.name()?).fmt(f),
+        })
     }
-}
 
-fn sym<'a, T, D: Display>(arg: &'a SymArg<T>, show: impl Fn(&'a T) -> D) -> impl Display {
-    from_fn(move |f| match arg {
-        SymArg::Name(name) => Word(name).fmt(f),
-        SymArg::Value(value) => show(value).fmt(f),
-        SymArg::Expr(expr) => write!(f, "Sym({expr})"),
-    })
+    fn body(self, f: &mut fmt::Formatter<'_>, name: &Name, graph: &Graph) -> fmt::Result {
+        let body = Body { graph, level: self.level + 1, full: self.full };
+        let inputs = separated(graph.inputs.iter().map(|i| body.typed(i)));
+        writeln!(f, "graph {}({inputs}) {{", Word(name))?;
+        body.nodes(f)?;
+        let indent = " ".repeat(4 * (self.level + 1));
+        write!(f, "{indent}    return ")?;
+        match graph.outputs.as_slice() {
+            [only] if graph.is_single_tensor_return => body.write_arg(f, only)?,
+            [only] => write!(f, "({},)", body.arg(only))?,
+            outputs => write!(f, "({})", separated(outputs.iter().map(|o| body.arg(o))))?,
+        }
+        write!(f, "\n{indent}}}")
+    }
 }

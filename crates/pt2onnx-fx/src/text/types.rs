@@ -1,7 +1,10 @@
 //! Types in the text: `f32[s0, 8]`, `Sym(s0)`.
 
-use super::{grammar::Grammar, print::row_major, tokens::Tokens, words::SHORT};
-use crate::graph::{Device, Layout, TensorMeta, ValueMeta};
+use super::{grammar::Grammar, tokens::Tokens, words::SHORT};
+use crate::{
+    graph::{Device, Layout, TensorMeta, ValueMeta},
+    strides::contiguous,
+};
 use pt2onnx_symbolic::{
     Expr,
     text::{Parsed, Reader},
@@ -45,7 +48,7 @@ impl Grammar<'_> {
         self.r.require("[")?;
         let sizes = self.r.list("]", size)?;
         let place = self.r.place();
-        let strides = if self.r.accept("[") { self.r.list("]", size)? } else { row_major(&sizes) };
+        let strides = if self.r.accept("[") { self.r.list("]", size)? } else { contiguous(&sizes) };
         if strides.len() != sizes.len() {
             return Err(self.r.error_at(place, format!("expected {} strides", sizes.len())));
         }

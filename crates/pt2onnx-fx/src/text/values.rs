@@ -2,11 +2,9 @@
 
 use super::{
     grammar::Grammar,
-    lists::{MIXED, list},
     tokens::{Number, Tokens},
 };
 use crate::graph::{ArgKind, Argument, Layout, MemoryFormat, Name, NamedArg, SymArg};
-use indexmap::IndexMap;
 use pt2onnx_symbolic::text::{Parsed, Place};
 use pt2onnx_tensor::DType;
 use std::mem::take;
@@ -33,14 +31,6 @@ impl Grammar<'_> {
         Ok(args)
     }
 
-    pub(super) fn values_up_to(&mut self, close: &str) -> Parsed<Vec<Argument>> {
-        let mut values = Vec::new();
-        while self.r.goes_on(close, values.is_empty())? {
-            values.push(self.value()?);
-        }
-        Ok(values)
-    }
-
     pub(super) fn value(&mut self) -> Parsed<Argument> {
         self.r.enter()?;
         let value = self.any_value();
@@ -51,17 +41,15 @@ impl Grammar<'_> {
     fn any_value(&mut self) -> Parsed<Argument> {
         let place = self.r.place();
         if self.r.accept("[") {
-            let items = self.values_up_to("]")?;
-            return list(items).ok_or_else(|| self.r.error_at(place, MIXED));
+            return self.list_of(place, Self::value);
         }
         if self.r.accept("{") {
-            let (mut entries, mut first) = (IndexMap::new(), true);
-            while self.r.goes_on("}", take(&mut first))? {
-                let key = self.r.string()?;
-                self.r.require(":")?;
-                entries.insert(key.into(), self.value()?);
-            }
-            return Ok(Argument::Dict(Box::new(entries)));
+            let entries = self.list("}", |grammar| {
+                let key = grammar.r.string()?;
+                grammar.r.require(":")?;
+                Ok((key.into(), grammar.value()?))
+            })?;
+            return Ok(Argument::Dict(Box::new(entries.into_iter().collect())));
         }
         if self.r.accept("(") {
             return self.complex(place);
@@ -75,28 +63,22 @@ impl Grammar<'_> {
         if let Some(name) = self.defined_name() {
             return self.named(place, name);
         }
-        for (keyword, value) in [
-            ("None", Argument::None),
-            ("True", Argument::Bool(true)),
-            ("False", Argument::Bool(false)),
-        ] {
-            if self.r.accept_keyword(keyword) {
-                return Ok(value);
+        let keywords = ["None", "True", "False", "graph", "Sym"];
+        Ok(match keywords.into_iter().find(|keyword| self.r.accept_keyword(keyword)) {
+            Some("None") => Argument::None,
+            Some("graph") => return self.body(),
+            Some("Sym") => {
+                self.r.require("(")?;
+                let expr = self.expression()?;
+                self.r.require(")")?;
+                Argument::SymInt(SymArg::Expr(expr))
             }
-        }
-        if self.r.accept_keyword("graph") {
-            return self.body();
-        }
-        if self.r.accept_keyword("Sym") {
-            self.r.require("(")?;
-            let expr = self.expression()?;
-            self.r.require(")")?;
-            return Ok(Argument::SymInt(SymArg::Expr(expr)));
-        }
-        Ok(match self.r.number("a value")? {
-            Number::Int(int) => Argument::Int(int),
-            Number::Float(float) => Argument::Float(float),
-            Number::Imaginary(im) => Argument::Complex(0.0, im),
+            Some(truth) => Argument::Bool(truth == "True"),
+            None => match self.r.number("a value")? {
+                Number::Int(int) => Argument::Int(int),
+                Number::Float(float) => Argument::Float(float),
+                Number::Imaginary(im) => Argument::Complex(0.0, im),
+            },
         })
     }
 
@@ -117,15 +99,14 @@ impl Grammar<'_> {
 
     /// `(1+2j)`, after the parenthesis.
     fn complex(&mut self, place: Place) -> Parsed<Argument> {
+        let wrong = "a complex number is written `(1+2j)` or `2j`";
         let re = match self.r.number("a complex number")? {
             Number::Int(int) => int as f64,
             Number::Float(float) => float,
-            Number::Imaginary(_) => {
-                return Err(self.r.error_at(place, "a complex number is written `(1+2j)` or `2j`"));
-            }
+            Number::Imaginary(_) => return Err(self.r.error_at(place, wrong)),
         };
         let Number::Imaginary(im) = self.r.number("an imaginary part")? else {
-            return Err(self.r.error_at(place, "a complex number is written `(1+2j)` or `2j`"));
+            return Err(self.r.error_at(place, wrong));
         };
         self.r.require(")")?;
         Ok(Argument::Complex(re, im))
@@ -146,29 +127,13 @@ impl Grammar<'_> {
         }
         let name = path.strip_prefix("torch.").unwrap_or(path);
         let dtype = DType::ALL.into_iter().find(|d| d.name() == name).map(Argument::DType);
-        let layout = LAYOUTS.into_iter().find(|l| l.to_string() == path).map(Argument::Layout);
-        let format = FORMATS.into_iter().find(|f| f.to_string() == path);
-        let known = dtype.or(layout).or(format.map(Argument::MemoryFormat));
+        let layout = Layout::NAMES.into_iter().find(|(_, name)| *name == path);
+        let format = MemoryFormat::NAMES.into_iter().find(|(_, name)| *name == path);
+        let known = dtype.or(layout.map(|(layout, _)| Argument::Layout(layout)));
+        let known = known.or(format.map(|(format, _)| Argument::MemoryFormat(format)));
         known.ok_or_else(|| {
             let what = "is no element type, layout or memory format";
             self.r.error_at(place, format!("`{path}` {what}"))
         })
     }
 }
-
-const LAYOUTS: [Layout; 7] = [
-    Layout::Strided,
-    Layout::SparseCoo,
-    Layout::SparseCsr,
-    Layout::SparseCsc,
-    Layout::SparseBsr,
-    Layout::SparseBsc,
-    Layout::Mkldnn,
-];
-
-const FORMATS: [MemoryFormat; 4] = [
-    MemoryFormat::Contiguous,
-    MemoryFormat::ChannelsLast,
-    MemoryFormat::ChannelsLast3d,
-    MemoryFormat::Preserve,
-];

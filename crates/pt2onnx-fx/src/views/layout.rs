@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::{
-    graph::{Argument, SymArg, TensorMeta},
+    graph::TensorMeta,
     strides::{self, Reshape},
 };
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -41,11 +41,8 @@ impl View {
                 strides.remove(place(*dim)?);
             }
             Self::Slice { dim, step, .. } => {
-                let (Argument::Int(step) | Argument::SymInt(SymArg::Value(step))) = step else {
-                    return None;
-                };
                 let stride = strides.get_mut(place(*dim)?)?;
-                *stride = &*stride * *step;
+                *stride = &*stride * step.as_int()?;
             }
             Self::Diagonal { dim1, dim2, .. } => {
                 let (a, b) = (place(*dim1)?, place(*dim2)?);

@@ -186,11 +186,7 @@ impl Call<'_> {
 
     /// An integer argument; `None` if it is not known.
     fn int(&self, name: &str, default: i64) -> Option<i64> {
-        match self.node.arg(name) {
-            Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
-            None => Some(default),
-            _ => None,
-        }
+        self.node.arg(name).map_or(Some(default), Argument::as_int)
     }
 
     /// A dimension, counted from the front.
@@ -398,10 +394,12 @@ fn views(call: &Call) -> Option<Vec<View>> {
         | "tensor_split"
         | "unsafe_split"
         | "unsafe_split_with_sizes"
-        | "unsafe_chunk" => return all(pieces(call.dim("dim", 0), results, values)),
-        "hsplit" => return all(pieces(Some(i64::from(rank > 1)), results, values)),
-        "vsplit" => return all(pieces(Some(0), results, values)),
-        "dsplit" => return all(pieces(Some(2), results, values)),
+        | "unsafe_chunk" => {
+            return all(call.dim("dim", 0).and_then(|dim| pieces(dim, results, values)));
+        }
+        "hsplit" => return all(pieces(i64::from(rank > 1), results, values)),
+        "vsplit" => return all(pieces(0, results, values)),
+        "dsplit" => return all(pieces(2, results, values)),
         "unbind" => return all(call.unbound()),
         "diagonal" => known(call.diagonal(0, 1)),
         "linalg_diagonal" => known(call.diagonal(-2, -1)),
@@ -447,8 +445,7 @@ fn moved(rank: i64, from: &[i64], to: &[i64]) -> Option<View> {
 }
 
 /// The results one after the other along `dim`, by their recorded sizes.
-fn pieces(dim: Option<i64>, results: &[Name], values: &Values) -> Option<Vec<View>> {
-    let dim = dim?;
+fn pieces(dim: i64, results: &[Name], values: &Values) -> Option<Vec<View>> {
     let mut start = Expr::ZERO;
     let piece = |result: &Name| {
         let size = tensor(values, result)?.sizes.get(usize::try_from(dim).ok()?)?;
