@@ -1,7 +1,7 @@
 //! Removes run-time assertions. Their conditions on sizes become constraints.
 
-use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta};
-use pt2onnx_symbolic::{Constraints, Expr, Range};
+use crate::graph::{Argument, ExportedProgram, Graph, Node, ValueMeta};
+use pt2onnx_symbolic::{Constraints, Range};
 
 const ASSERTIONS: &[&str] = &[
     "_assert_async",
@@ -11,11 +11,9 @@ const ASSERTIONS: &[&str] = &[
     "sym_constrain_range_for_size",
 ];
 
-/// Removes the operators that only check: `_assert_scalar`, `_assert_tensor_metadata`,
-/// `_assert_async`, `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. The nodes
-/// that computed their arguments stay until `dead` removes them. Assertions of the main graph on
-/// symbols are added to the program's constraints; those of bodies are not, as a body may never
-/// run.
+/// Removes the operators that only check, in bodies too. The nodes that computed their arguments
+/// stay until `dead` removes them. Assertions of the main graph on symbols are added to the
+/// program's constraints; those of bodies are not, as a body may never run.
 pub fn remove_assertions(program: &mut ExportedProgram) {
     for node in program.graph.nodes.iter().filter(|n| is_assertion(n)) {
         assume(node, &program.graph, &mut program.constraints);
@@ -64,27 +62,21 @@ fn condition(node: &Node, graph: &Graph, constraints: &Constraints) -> Option<St
 }
 
 fn assume(node: &Node, graph: &Graph, constraints: &mut Constraints) {
-    let value = |arg: Option<&Argument>| -> Option<Expr> {
-        match graph.values.get(arg?.name()?)? {
-            ValueMeta::SymInt { expr, .. } | ValueMeta::SymBool { expr, .. } => Some(expr.clone()),
-            _ => None,
-        }
-    };
-    let Some(value) = value(node.args.first().map(|a| &a.value)) else {
+    let name = node.args.first().and_then(|arg| arg.value.name());
+    let Some(ValueMeta::SymInt { expr: value, .. } | ValueMeta::SymBool { expr: value, .. }) =
+        name.and_then(|name| graph.values.get(name))
+    else {
         return;
     };
-    let bound = |name| match node.arg(name) {
-        Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
-        _ => None,
-    };
+    let bound = |name| node.arg(name).and_then(Argument::as_int);
     match &*node.target.name {
-        "_assert_scalar" => constraints.assume(&value),
+        "_assert_scalar" => constraints.assume(value),
         "sym_constrain_range" => {
-            constraints.constrain(&value, Range::new(bound("min"), bound("max")));
+            constraints.constrain(value, Range::new(bound("min"), bound("max")));
         }
         "sym_constrain_range_for_size" => {
             let min = bound("min").unwrap_or(0).max(0);
-            constraints.constrain(&value, Range::new(Some(min), bound("max")));
+            constraints.constrain(value, Range::new(Some(min), bound("max")));
         }
         _ => {}
     }

@@ -1,13 +1,10 @@
 //! The casts of `torch.autocast`, which the graph does not show.
 //!
-//! The operators are those that have a kernel for the dispatch keys `AutocastCPU` and
-//! `AutocastCUDA` in PyTorch 2.15.
+//! `autocast.txt` lists the operators and their policies.
 
 use super::{names::Taken, problem::problem};
 use crate::error::{PassProblem, Result};
-use crate::graph::{
-    ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName,
-};
+use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
@@ -21,267 +18,6 @@ enum Policy {
     /// float32 if one of them is, else the type that autocast was given.
     Widest,
 }
-
-/// Operators that run in the lower type on a CPU; `default` overloads by name alone. Sorted.
-static CPU_LOWER: &[&str] = &[
-    "_addmm_activation",
-    "_convolution.deprecated",
-    "_native_multi_head_attention",
-    "addbmm",
-    "addmm",
-    "baddbmm",
-    "bmm",
-    "conv1d",
-    "conv1d.padding",
-    "conv2d",
-    "conv2d.padding",
-    "conv3d",
-    "conv3d.padding",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d.input",
-    "conv_transpose3d.input",
-    "linalg_vecdot",
-    "linear",
-    "matmul",
-    "mkldnn_rnn_layer",
-    "mm",
-    "prelu",
-    "scaled_dot_product_attention",
-];
-
-static CPU_WIDEST: &[&str] = &["cat", "index_copy", "stack"];
-
-static CPU_SINGLE: &[&str] = &[
-    "_grid_sampler_2d_cpu_fallback",
-    "_lu_with_info",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool3d",
-    "avg_pool3d",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cdist",
-    "cholesky_inverse",
-    "cholesky_solve",
-    "cosine_embedding_loss",
-    "cross_entropy_loss",
-    "ctc_loss.IntList",
-    "ctc_loss.Tensor",
-    "fake_quantize_per_tensor_affine",
-    "fft_fft",
-    "fft_fft2",
-    "fft_fftn",
-    "fft_hfft",
-    "fft_ifft",
-    "fft_ifft2",
-    "fft_ifftn",
-    "fft_ihfft",
-    "fft_irfft",
-    "fft_irfft2",
-    "fft_irfftn",
-    "fft_rfft",
-    "fft_rfft2",
-    "fft_rfftn",
-    "fractional_max_pool2d",
-    "fractional_max_pool3d",
-    "geqrf",
-    "grid_sampler",
-    "grid_sampler_2d",
-    "grid_sampler_3d",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "inverse",
-    "kl_div",
-    "l1_loss",
-    "linalg_cholesky",
-    "linalg_cholesky_ex",
-    "linalg_cond",
-    "linalg_cond.p_str",
-    "linalg_eig",
-    "linalg_eigh",
-    "linalg_eigvals",
-    "linalg_eigvalsh",
-    "linalg_householder_product",
-    "linalg_inv",
-    "linalg_inv_ex",
-    "linalg_lstsq",
-    "linalg_matrix_rank",
-    "linalg_matrix_rank.atol_rtol_float",
-    "linalg_matrix_rank.atol_rtol_tensor",
-    "linalg_matrix_rank.tol_tensor",
-    "linalg_matrix_sqrth",
-    "linalg_qr",
-    "linalg_solve",
-    "linalg_svd",
-    "linalg_svdvals",
-    "linalg_tensorinv",
-    "linalg_tensorsolve",
-    "lu_solve",
-    "margin_ranking_loss",
-    "max_pool3d",
-    "max_unpool2d",
-    "max_unpool3d",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_forward",
-    "nanquantile",
-    "nanquantile.scalar",
-    "nll_loss",
-    "nll_loss2d",
-    "orgqr",
-    "ormqr",
-    "pinverse",
-    "poisson_nll_loss",
-    "polar",
-    "prod",
-    "prod.dim_int",
-    "quantile",
-    "quantile.scalar",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "replication_pad1d",
-    "replication_pad2d",
-    "replication_pad3d",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "stft",
-    "stft.center",
-    "svd",
-    "trace",
-    "triangular_solve",
-    "triplet_margin_loss",
-    "view_as_complex",
-];
-
-static CUDA_LOWER: &[&str] = &[
-    "_convolution",
-    "_convolution.deprecated",
-    "_cudnn_rnn",
-    "_scaled_dot_product_flash_attention",
-    "_thnn_fused_gru_cell",
-    "_thnn_fused_lstm_cell",
-    "addbmm",
-    "addmm",
-    "addmv",
-    "addr",
-    "baddbmm",
-    "bmm",
-    "chain_matmul",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_tbc",
-    "conv_transpose1d",
-    "conv_transpose2d.input",
-    "conv_transpose3d.input",
-    "convolution",
-    "cudnn_convolution",
-    "cudnn_convolution_transpose",
-    "einsum",
-    "gru_cell",
-    "linalg_multi_dot",
-    "linalg_vecdot",
-    "linear",
-    "lstm_cell",
-    "matmul",
-    "mm",
-    "mv",
-    "prelu",
-    "rnn_relu_cell",
-    "rnn_tanh_cell",
-    "scaled_dot_product_attention",
-];
-
-static CUDA_WIDEST: &[&str] = &[
-    "addcdiv",
-    "addcmul",
-    "atan2",
-    "bilinear",
-    "cross",
-    "dot",
-    "grid_sampler",
-    "index_put",
-    "scatter_add",
-    "tensordot",
-    "vdot",
-];
-
-static CUDA_SINGLE: &[&str] = &[
-    "_upsample_bicubic2d_aa",
-    "_upsample_bilinear2d_aa",
-    "_upsample_nearest_exact1d",
-    "_upsample_nearest_exact2d",
-    "_upsample_nearest_exact3d",
-    "acos",
-    "asin",
-    "binary_cross_entropy_with_logits",
-    "cdist",
-    "cosh",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cumprod",
-    "cumsum",
-    "dist",
-    "erfinv",
-    "exp",
-    "expm1",
-    "frobenius_norm.dim",
-    "group_norm",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "linalg_matrix_norm",
-    "linalg_matrix_norm.str_ord",
-    "linalg_matrix_sqrth",
-    "linalg_vector_norm",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "log_softmax.int",
-    "logsumexp",
-    "margin_ranking_loss",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "native_layer_norm",
-    "nll_loss",
-    "nll_loss2d",
-    "norm.Scalar",
-    "norm.ScalarOpt_dim",
-    "nuclear_norm",
-    "nuclear_norm.dim",
-    "pdist",
-    "poisson_nll_loss",
-    "pow.Scalar",
-    "pow.Tensor_Scalar",
-    "pow.Tensor_Tensor",
-    "prod",
-    "prod.dim_int",
-    "reciprocal",
-    "renorm",
-    "rms_norm",
-    "rsqrt",
-    "sinh",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmax.int",
-    "softplus",
-    "sum",
-    "sum.dim_IntList",
-    "tan",
-    "triplet_margin_loss",
-    "upsample_bicubic2d",
-    "upsample_bilinear2d",
-    "upsample_linear1d",
-    "upsample_nearest1d",
-    "upsample_nearest2d",
-    "upsample_nearest3d",
-    "upsample_trilinear3d",
-];
 
 /// Operators that convert types themselves: autocast leaves them alone.
 static CONVERSIONS: &[&str] = &["_to_copy", "to", "type_as"];
@@ -344,25 +80,24 @@ fn entered(node: &Node, within: &[Autocast]) -> Vec<Autocast> {
     inside
 }
 
+/// The policy of `autocast.txt`.
+fn listed(op: &str, on_cpu: bool) -> Option<Policy> {
+    let mut rows = include_str!("autocast.txt").lines().map(|row| row.split(' '));
+    let mut policies = rows.find_map(|mut words| (words.next() == Some(op)).then_some(words))?;
+    match policies.nth(usize::from(!on_cpu))? {
+        "lower" => Some(Policy::Lower),
+        "single" => Some(Policy::Single),
+        "widest" => Some(Policy::Widest),
+        _ => None,
+    }
+}
+
 fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> Option<Policy> {
     let op = &node.target;
-    if &*op.namespace != "aten" {
-        return None;
-    }
-    let full = match &*op.overload {
-        "default" => op.name.to_string(),
-        overload => format!("{}.{overload}", op.name),
-    };
-    let lists = match &*autocast.device {
-        "cpu" => [CPU_LOWER, CPU_SINGLE, CPU_WIDEST],
-        _ => [CUDA_LOWER, CUDA_SINGLE, CUDA_WIDEST],
-    };
-    let policies = [Policy::Lower, Policy::Single, Policy::Widest];
-    let listed = lists.iter().zip(policies);
-    let mut listed = listed.filter(|(list, _)| list.binary_search(&full.as_str()).is_ok());
     // `sum(x, dtype=...)` says itself what it wants.
     let own = matches!(node.arg("dtype"), Some(Argument::DType(_)));
-    if let Some((_, policy)) = listed.next() {
+    let name = op.schema_name().strip_prefix("aten::")?;
+    if let Some(policy) = listed(name, &*autocast.device == "cpu") {
         return (!own).then_some(policy);
     }
     // An operator that calls one of those (`einsum` on a CPU, `lstm`) shows by its recorded type.
@@ -424,42 +159,19 @@ fn cast(
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
             graph.values_mut().insert(new.clone(), to.into());
-            nodes.push(to_copy(name, &new, dtype, meta.clone()).into());
+            let args = vec![
+                NamedArg::positional("self", Argument::Tensor(name.clone())),
+                NamedArg::keyword("dtype", Argument::DType(dtype)),
+            ];
+            let target = OpName::new("aten", "_to_copy", "default");
+            nodes.push(Node::call(new.clone(), target, args, meta.clone()).into());
             *name = new;
         });
     }
     Ok(())
 }
 
-/// `new = _to_copy(of, dtype=dtype)`
-fn to_copy(of: &Name, new: &Name, dtype: DType, meta: Arc<NodeMeta>) -> Node {
-    let arg = |name: &str, kind, value| NamedArg { name: name.into(), kind, value };
-    Node {
-        name: new.clone(),
-        target: OpName::new("aten", "_to_copy", "default"),
-        args: vec![
-            arg("self", ArgKind::Positional, Argument::Tensor(of.clone())),
-            arg("dtype", ArgKind::Keyword, Argument::DType(dtype)),
-        ],
-        outputs: vec![Argument::Tensor(new.clone())],
-        single_return: None,
-        meta,
-    }
-}
-
 /// The recorded type of the first result.
 fn recorded(node: &Node, graph: &Graph) -> Option<DType> {
     node.output_names().into_iter().find_map(|n| graph.tensor(&n).map(|m| m.dtype))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lists_are_sorted() {
-        for list in [CPU_LOWER, CPU_SINGLE, CPU_WIDEST, CUDA_LOWER, CUDA_SINGLE, CUDA_WIDEST] {
-            assert!(list.is_sorted());
-        }
-    }
 }

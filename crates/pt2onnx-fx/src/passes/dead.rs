@@ -89,12 +89,7 @@ fn has(graph: &Graph, name: &Name, wanted: &mut BTreeSet<Symbol>) -> bool {
     let mut remove = |e: &Expr| wanted.retain(|symbol| !e.contains_symbol(symbol));
     match graph.values.get(name) {
         Some(ValueMeta::Tensor(meta)) => meta.sizes.iter().for_each(&mut remove),
-        Some(
-            ValueMeta::SymInt { expr, .. }
-            | ValueMeta::SymFloat { expr, .. }
-            | ValueMeta::SymBool { expr, .. },
-        ) => remove(expr),
-        _ => {}
+        other => other.and_then(ValueMeta::expr).into_iter().for_each(remove),
     }
     wanted.len() < before
 }

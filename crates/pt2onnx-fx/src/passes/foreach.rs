@@ -64,15 +64,8 @@ fn one_each(
             }
         };
         let args = node.args.iter().map(|arg| each(arg, i, &target.name));
-        let node = Node {
-            name: result.clone(),
-            target: target.clone(),
-            args: args.collect::<Option<_>>().ok_or_else(refused)?,
-            outputs: vec![Argument::Tensor(result)],
-            single_return: None,
-            meta: node.meta.clone(),
-        };
-        nodes.push(node.into());
+        let args = args.collect::<Option<_>>().ok_or_else(refused)?;
+        nodes.push(Node::call(result, target.clone(), args, node.meta.clone()).into());
     }
     Ok(nodes)
 }

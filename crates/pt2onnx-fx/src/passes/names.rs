@@ -20,7 +20,7 @@ pub(super) fn substitute(arg: &mut Argument, with: &Substitution) -> bool {
         return true;
     }
     match arg {
-        Argument::SymInts(args) => args.iter_mut().all(|a| sym(a, with, as_int)),
+        Argument::SymInts(args) => args.iter_mut().all(|a| sym(a, with, Argument::as_int)),
         Argument::SymFloats(args) => args.iter_mut().all(|a| sym(a, with, as_float)),
         Argument::SymBools(args) => args.iter_mut().all(|a| sym(a, with, as_bool)),
         Argument::Dict(args) => args.values_mut().all(|a| substitute(a, with)),
@@ -46,13 +46,6 @@ fn sym<T>(arg: &mut SymArg<T>, with: &Substitution, constant: fn(&Argument) -> O
         None => constant(new).map(SymArg::Value),
     };
     new.map(|new| *arg = new).is_some()
-}
-
-fn as_int(arg: &Argument) -> Option<i64> {
-    match arg {
-        Argument::Int(v) | Argument::SymInt(SymArg::Value(v)) => Some(*v),
-        _ => None,
-    }
 }
 
 fn as_float(arg: &Argument) -> Option<f64> {

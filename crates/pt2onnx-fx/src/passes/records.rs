@@ -1,6 +1,6 @@
 //! Mends types that PyTorch records wrongly.
 
-use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta, Values};
+use crate::graph::{Argument, ExportedProgram, Graph, Name, Node, ValueMeta, Values};
 use crate::strides::contiguous;
 use std::sync::Arc;
 
@@ -13,18 +13,12 @@ pub fn mend_records(program: &mut ExportedProgram) {
 
 fn mend(graph: &mut Graph) {
     for node in &graph.nodes {
-        if node.target.is_aten("unique_consecutive") && integer(node.arg("dim")) == Some(-1) {
+        let dim = node.arg("dim").and_then(Argument::as_int);
+        if node.target.is_aten("unique_consecutive") && dim == Some(-1) {
             mend_runs(node, &mut graph.values);
         }
     }
     graph.bodies_mut().for_each(mend);
-}
-
-fn integer(arg: Option<&Argument>) -> Option<i64> {
-    match arg? {
-        Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => Some(*i),
-        _ => None,
-    }
 }
 
 /// Cuts the sizes that the first result has too many.
@@ -35,14 +29,10 @@ fn mend_runs(node: &Node, values: &mut Arc<Values>) {
     else {
         return;
     };
-    let rank = match values.get(&input) {
-        Some(ValueMeta::Tensor(meta)) => meta.sizes.len(),
-        _ => return,
-    };
-    let too_long = |v: Option<&ValueMeta>| matches!(v, Some(ValueMeta::Tensor(m)) if m.sizes.len() == 2 * rank && rank > 0);
-    if !too_long(values.get(&result)) {
+    let rank = |name: &Name| Some(values.get(name)?.tensor()?.sizes.len());
+    let Some(rank) = rank(&input).filter(|of| *of > 0 && rank(&result) == Some(2 * of)) else {
         return;
-    }
+    };
     if let Some(ValueMeta::Tensor(meta)) = Arc::make_mut(values).get_mut(&result) {
         let meta = Arc::make_mut(meta);
         meta.sizes.truncate(rank);

@@ -1,6 +1,6 @@
 //! Training mode: finds the ops that behave as in training, and switches them to evaluation.
 
-use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
+use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
 use std::{collections::HashSet, sync::Arc};
 
 /// The ops that behave as in training, in execution order, bodies included: dropout that drops
@@ -109,11 +109,7 @@ fn switch(node: &mut Node) {
             if node.outputs.len() > 3 {
                 node.outputs.remove(3);
             }
-            node.args.push(NamedArg {
-                name: "training".into(),
-                kind: ArgKind::Keyword,
-                value: Argument::Bool(false),
-            });
+            node.args.push(NamedArg::keyword("training", Argument::Bool(false)));
         }
         _ => {
             for arg in &mut node.args {

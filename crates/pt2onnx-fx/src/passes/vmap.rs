@@ -9,7 +9,7 @@ use super::{names::Taken, problem::problem};
 use crate::{
     error::{PassProblem, Result},
     graph::{
-        ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName, SymArg,
+        Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName, SymArg,
         TensorMeta, Values,
     },
 };
@@ -138,7 +138,6 @@ impl Parts {
             values: Arc::new(values),
             is_single_tensor_return: false,
         };
-        let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
         let args = [
             Argument::Graph { name: taken.unique(&"vmap_body".into()), graph: Box::new(body) },
             Argument::Tensors(xs),
@@ -147,7 +146,7 @@ impl Parts {
         let map = Node {
             name,
             target: OpName::parse("torch.ops.higher_order.map_impl"),
-            args: args.into_iter().map(positional).collect(),
+            args: args.into_iter().map(|arg| NamedArg::positional("", arg)).collect(),
             outputs,
             single_return: Some(false),
             meta,
@@ -227,18 +226,11 @@ fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
 
 /// `aten::movedim.int`.
 fn movedim(result: Name, of: &Name, (from, to): (i64, i64), meta: Arc<NodeMeta>) -> Node {
-    let arg = |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
     let int = |i: i64| Argument::SymInt(SymArg::Value(i));
-    Node {
-        name: result.clone(),
-        target: OpName::new("aten", "movedim", "int"),
-        args: vec![
-            arg("self", Argument::Tensor(of.clone())),
-            arg("source", int(from)),
-            arg("destination", int(to)),
-        ],
-        outputs: vec![Argument::Tensor(result)],
-        single_return: None,
-        meta,
-    }
+    let args = vec![
+        NamedArg::positional("self", Argument::Tensor(of.clone())),
+        NamedArg::positional("source", int(from)),
+        NamedArg::positional("destination", int(to)),
+    ];
+    Node::call(result, OpName::new("aten", "movedim", "int"), args, meta)
 }

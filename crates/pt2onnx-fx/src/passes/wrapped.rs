@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::{PassProblem, Result},
-    graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta},
+    graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta},
 };
 use pt2onnx_symbolic::Expr;
 use std::sync::Arc;
@@ -179,11 +179,7 @@ fn unwrap_bases(
             }
         };
         *values.get_mut(*base)? = result;
-        node.args.push(NamedArg {
-            name: name.clone(),
-            kind: ArgKind::Keyword,
-            value: Argument::Tensor(given),
-        });
+        node.args.push(NamedArg::keyword(name, Argument::Tensor(given)));
     }
     nodes.push(node.into());
     nodes.append(&mut after);
@@ -198,16 +194,10 @@ fn ranged(
     result: &Name,
     from: &Node,
 ) -> Node {
-    let arg = |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
     let tensors = ["self", "src"].into_iter().zip(tensors);
-    let tensors = tensors.map(|(name, t)| arg(name, Argument::Tensor((*t).clone())));
-    let range = range.into_iter().map(|(name, i)| arg(name, Argument::Int(i)));
-    Node {
-        name: result.clone(),
-        target: OpName::new("aten", op, overload),
-        args: tensors.chain(range).collect(),
-        outputs: vec![Argument::Tensor(result.clone())],
-        single_return: None,
-        meta: from.meta.clone(),
-    }
+    let tensors = tensors.map(|(name, t)| (name, Argument::Tensor((*t).clone())));
+    let range = range.into_iter().map(|(name, i)| (name, Argument::Int(i)));
+    let args = tensors.chain(range).map(|(name, value)| NamedArg::positional(name, value));
+    let target = OpName::new("aten", op, overload);
+    Node::call(result.clone(), target, args.collect(), from.meta.clone())
 }

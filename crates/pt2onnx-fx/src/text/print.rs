@@ -244,9 +244,9 @@ impl<'a> Body<'a> {
                 write!(f, "torch.ops.{bare}")
             }
             Argument::Dict(entries) => {
-                let entries = entries.iter().map(|(k, v)| {
-                    from_fn(move |f| write!(f, "{}: {}", PyStr(k), self.arg(v)))
-                });
+                let entries = entries
+                    .iter()
+                    .map(|(k, v)| from_fn(move |f| write!(f, "{}: {}", PyStr(k), self.arg(v))));
                 write!(f, "{{{}}}", separated(entries))
             }
             Argument::Graph { name, graph } => self.body(f, name, graph),
