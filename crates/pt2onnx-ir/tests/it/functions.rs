@@ -1,5 +1,6 @@
 //! Functions that are copied from one model to another.
 
+use super::{errors, model};
 use pt2onnx_ir::{Attributes, Function, InsertPoint, Model, verify};
 
 /// A library with the functions `outer`, which calls `inner`.
@@ -31,12 +32,10 @@ fn an_undefined_value_stays_undefined() {
     let node = library.add_node(end, "Relu", &[Some(outside)], Attributes::new(), 1);
     let result = library[node].outputs()[0];
     library.set_outputs(body, &[result]);
-    let mut model: Model = "g (float[2] x) => (float[2] y) { y = Abs (x) }".parse().unwrap();
+    let mut model = model("g (float[2] x) => (float[2] y) { y = Abs (x) }");
     model.copy_function(&library, &Function::new("d", "f", body));
     model.assign_names();
-    let errors = verify(&model).unwrap_err();
-    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(errors, ["Relu `node_Relu_1`: uses outside before it is defined"]);
+    assert_eq!(errors(&model), "Relu `node_Relu_1`: uses outside before it is defined");
 }
 
 /// A body that is given to a function stands wherever the function has it, also twice.
@@ -50,32 +49,9 @@ fn bodies_as_attributes() {
             q = If (c) <then_branch: graph = @b, else_branch: graph = @b> ()
             y = Add (q, a)
         }"#;
-    let mut model: Model =
-        text.replace("> ()", "> (c)").replace("If (c) <", "If <").parse().unwrap();
+    let mut model = model(&text.replace("> ()", "> (c)").replace("If (c) <", "If <"));
     model.inline_functions().unwrap();
     model.assign_names();
     verify(&model).unwrap();
     assert_eq!(model.to_string().matches("= Neg (x)").count(), 2, "{model}");
-}
-
-/// Calls that their functions do not fit.
-#[test]
-fn calls_that_do_not_fit() {
-    for (call, function, error) in [
-        ("t, y = l.f (x)", "f (a) => (b) { b = Neg (a) }", "it has 1 outputs, and a call has 2"),
-        ("y = l.f (x, x)", "f (a) => (b) { b = Neg (a) }", "it has 1 inputs, and a call has 2"),
-        (
-            "y = l.f (x)",
-            "f (a, b) => (b) { c = Neg (a) }",
-            "a result is an input that a call leaves out",
-        ),
-    ] {
-        let text = format!(
-            r#"<ir_version: 9, opset_import: ["" : 17, "l" : 1]> g (float[2] x) => (float[2] y) {{ {call} }}
-            <domain: "l", opset_import: ["" : 17]> {function}"#
-        );
-        let mut model: Model = text.parse().unwrap();
-        let found = model.inline_functions().unwrap_err().to_string();
-        assert_eq!(found, format!("the function l.f cannot be inlined: {error}"));
-    }
 }

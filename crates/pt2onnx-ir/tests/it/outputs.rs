@@ -1,22 +1,19 @@
 //! Output slots: what passes do to them, and what is written.
-#![expect(clippy::unwrap_used, reason = "a test may fail so")]
-
-use pt2onnx_ir::{InsertPoint, Model, NodeId, Type, Value, verify};
+use super::{model, node};
+use pt2onnx_ir::{InsertPoint, Model, Type, Value, verify};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// A model after `change`, finished and verified.
+/// The nodes and constants of a model after `change`, finished and verified.
 fn changed(text: &str, change: impl FnOnce(&mut Model)) -> String {
-    let mut model: Model = text.parse().unwrap();
+    let mut model = model(text);
     change(&mut model);
     model.assign_names();
     verify(&model).unwrap();
     let text = model.to_string();
-    text.split_once(">\n").unwrap().1.to_owned()
-}
-
-fn node(model: &Model, op: &str) -> NodeId {
-    model.all_nodes().into_iter().find(|n| model[*n].is(op)).unwrap()
+    let body = text.split_once(">\n").unwrap().1.split_once('\n').unwrap().1;
+    let lines = body.lines().map(str::trim).filter(|l| !["{", "}", "<", ">"].contains(l));
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// Edits of a pass that ignores outputs.
@@ -37,7 +34,7 @@ fn an_input_becomes_an_output() {
         // As it will be written.
         assert!(model.to_string().contains("y = Identity (x)"), "{model}");
     });
-    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Identity (x)\n}\n");
+    assert_eq!(text, "y = Identity (x)");
 }
 
 #[test]
@@ -47,10 +44,7 @@ fn a_value_becomes_two_outputs() {
         z = Abs (y)
     }";
     let text = changed(graph, |model| bypass(model, "Abs", 0));
-    assert_eq!(
-        text,
-        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  y = Relu (x)\n  z = Identity (y)\n}\n"
-    );
+    assert_eq!(text, "y = Relu (x); z = Identity (y)");
 }
 
 /// The node that made the output has a name, a type and a place: the value that takes its part has
@@ -59,7 +53,7 @@ fn a_value_becomes_two_outputs() {
 fn a_value_takes_the_name_of_the_output() {
     let graph = "g (float[2] x) => (float[2] y) { t = Relu (x) y = Abs (t) }";
     let text = changed(graph, |model| bypass(model, "Abs", 0));
-    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Relu (x)\n}\n");
+    assert_eq!(text, "y = Relu (x)");
 }
 
 #[test]
@@ -78,7 +72,7 @@ fn a_constant_becomes_an_output() {
         model[w].name = None;
         bypass(model, "Mul", 1);
     });
-    assert_eq!(text, "g (float[1] x) => (float[1] y)\n<\n  float[1] y = {2.0}\n>\n{\n}\n");
+    assert_eq!(text, "float[1] y = {2.0}");
 }
 
 /// Outputs are distinct values.
@@ -125,10 +119,7 @@ fn copies_keep_their_place() {
         bypass(model, "Relu", 0);
         bypass(model, "Neg", 0);
     });
-    assert_eq!(
-        text,
-        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  y = Identity (x)\n  u = Abs (x)\n  z = Neg (u)\n}\n"
-    );
+    assert_eq!(text, "y = Identity (x); u = Abs (x); z = Neg (u)");
 }
 
 /// Also behind one another, and at the end.
@@ -145,10 +136,7 @@ fn copies_keep_their_order() {
         bypass(model, "Relu", 0);
         bypass(model, "Exp", 0);
     });
-    assert_eq!(
-        text,
-        "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  c = Neg (x)\n  b = Identity (x)\n  a = Identity (x)\n}\n"
-    );
+    assert_eq!(text, "c = Neg (x); b = Identity (x); a = Identity (x)");
 }
 
 #[test]
@@ -162,7 +150,7 @@ fn what_was_copied_can_become_an_output_again() {
         model.replace_all_uses(x, t);
         model.replace_input(neg, 0, Some(x));
     });
-    assert_eq!(text, "g (float[2] x) => (float[2] y)\n{\n  y = Neg (x)\n}\n");
+    assert_eq!(text, "y = Neg (x)");
 }
 
 #[test]
@@ -175,10 +163,7 @@ fn any_values_can_be_set() {
             model.set_output_name(Model::MAIN, i, name);
         }
     });
-    assert_eq!(
-        text,
-        "g (float[2] x) => (float[2] a, float[2] b, float[2] c)\n{\n  b = Relu (x)\n  a = Identity (x)\n  c = Identity (b)\n}\n"
-    );
+    assert_eq!(text, "b = Relu (x); a = Identity (x); c = Identity (b)");
 }
 
 /// A scan's body gives one value twice. Then a pass inserts a `Cast` after the node of that value,
@@ -186,7 +171,7 @@ fn any_values_can_be_set() {
 /// after it.
 #[test]
 fn a_copy_comes_after_its_value() {
-    let mut model: Model = "g (bfloat16[3] init, bfloat16[2,3] x) => () {}".parse().unwrap();
+    let mut model = model("g (bfloat16[3] init, bfloat16[2,3] x) => () {}");
     let (init, x) = (model.inputs()[0], model.inputs()[1]);
     let row = Type::tensor(DType::BF16, [Expr::int(3)]);
     let outputs = model.build(InsertPoint::End(Model::MAIN), |cx| {
@@ -226,8 +211,5 @@ fn a_copy_moves_behind_a_later_value() {
         model.replace_all_uses(y, z);
         model.set_inputs(neg, &[Some(y)]);
     });
-    assert_eq!(
-        text,
-        "g (float[2] x) => (float[2] y, float[2] z)\n{\n  t = Neg (x)\n  z = Abs (t)\n  y = Identity (z)\n}\n"
-    );
+    assert_eq!(text, "t = Neg (x); z = Abs (t); y = Identity (z)");
 }

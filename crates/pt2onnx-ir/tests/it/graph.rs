@@ -1,11 +1,12 @@
 //! A model as a graph of petgraph, and its drawing.
 
+use super::model;
 use insta::assert_snapshot;
 use petgraph::{
     algo::{dominators::simple_fast, is_cyclic_directed, toposort},
     visit::Reversed,
 };
-use pt2onnx_ir::{Model, NodeId, dot};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, OpSet, dot};
 
 const MODEL: &str = "
     g (float[2] x, bool c) => (float[2] y, float[2] x2) {
@@ -18,7 +19,7 @@ const MODEL: &str = "
 
 #[test]
 fn algorithms_work_on_models() {
-    let model: Model = MODEL.parse().unwrap();
+    let model = model(MODEL);
     let graph = model.graph(Model::MAIN);
     let op = |n: NodeId| model[n].op().to_owned();
     let place = |list: &[NodeId], wanted: &str| list.iter().position(|n| op(*n) == wanted).unwrap();
@@ -40,7 +41,7 @@ fn algorithms_work_on_models() {
 
 #[test]
 fn a_drawing() {
-    let model: Model = MODEL.parse().unwrap();
+    let model = model(MODEL);
     assert_snapshot!(dot(&model), @r#"
 digraph {
     0 [ label = "input x" ]
@@ -66,4 +67,17 @@ digraph {
     7 -> 9 [ label = "float[2] x2" ]
 }
 "#);
+}
+
+#[test]
+fn what_a_node_may_be() {
+    let mut model = Model::new(20);
+    let end = InsertPoint::End(Model::MAIN);
+    let node = model.add_node(end, "Relu", &[], Attributes::new(), 1);
+    let (relu, others) = (OpSet::from_iter(["Relu", "Add"]), OpSet::from_iter(["Mul", "Tanh"]));
+    assert!(model.may_be(node, relu) && !model.may_be(node, others));
+    model.set_op(node, "Tanh");
+    assert!(!model.may_be(node, relu) && model.may_be(node, others));
+    assert!(model.erase(node));
+    assert!(!model.may_be(node, others) && !model.contains(node));
 }
