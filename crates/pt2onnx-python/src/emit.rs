@@ -167,8 +167,8 @@ fn natural(scalar: Scalar) -> DType {
 
 /// The element type that PyTorch and NumPy call so.
 pub fn dtype(name: &str) -> PyResult<DType> {
-    let found = DType::ALL.iter().copied().find(|dtype| dtype.name() == name);
-    found.ok_or_else(|| PyValueError::new_err(format!("there is no element type {name:?}")))
+    let wrong = || PyValueError::new_err(format!("there is no element type {name:?}"));
+    DType::from_name(name).ok_or_else(wrong)
 }
 
 fn attributes(schema: Option<&OpSchema>, given: &Bound<'_, PyDict>) -> PyResult<Attributes> {

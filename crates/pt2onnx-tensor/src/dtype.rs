@@ -2,91 +2,102 @@
 
 use std::fmt;
 
-/// Element type of a tensor.
-///
-/// The enum is exhaustive on purpose: if a type is added, the compiler finds each table that lacks
-/// it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum DType {
-    F64,
-    F32,
-    F16,
-    BF16,
-    I64,
-    I32,
-    I16,
-    I8,
-    U64,
-    U32,
-    U16,
-    U8,
-    Bool,
-    C32,
-    C64,
-    C128,
-    F8E4M3FN,
-    F8E4M3FNUZ,
-    F8E5M2,
-    F8E5M2FNUZ,
-    F8E8M0,
-    F4E2M1,
-    I4,
-    U4,
-    I2,
-    U2,
-    String,
+#[derive(PartialEq)]
+enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+    Complex,
+    Other,
+}
+
+/// Defines [`DType`]. A row is a type, its kind, the size of an element in bits, and its name.
+macro_rules! types {
+    ($($dtype:ident: $kind:ident, $bits:literal, $name:literal;)*) => {
+        /// Element type of a tensor.
+        ///
+        /// The enum is exhaustive on purpose: if a type is added, the compiler finds each table
+        /// that lacks it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[expect(missing_docs, reason = "the names are the documentation")]
+        pub enum DType { $($dtype,)* }
+
+        impl DType {
+            /// All element types, in the order of their discriminants.
+            pub const ALL: &[DType] = &[$(DType::$dtype),*];
+
+            /// Size of an element in bits; 0 for strings.
+            pub fn bits(self) -> usize {
+                match self { $(DType::$dtype => $bits,)* }
+            }
+
+            /// The name in NumPy and ONNX's documentation: `float32`, `int64`, `bool`,
+            /// `float8_e4m3fn`.
+            pub fn name(self) -> &'static str {
+                match self { $(DType::$dtype => $name,)* }
+            }
+
+            fn kind(self) -> Kind {
+                match self { $(DType::$dtype => Kind::$kind,)* }
+            }
+        }
+    };
+}
+
+types! {
+    F64: Float, 64, "float64";
+    F32: Float, 32, "float32";
+    F16: Float, 16, "float16";
+    BF16: Float, 16, "bfloat16";
+    I64: Signed, 64, "int64";
+    I32: Signed, 32, "int32";
+    I16: Signed, 16, "int16";
+    I8: Signed, 8, "int8";
+    U64: Unsigned, 64, "uint64";
+    U32: Unsigned, 32, "uint32";
+    U16: Unsigned, 16, "uint16";
+    U8: Unsigned, 8, "uint8";
+    Bool: Other, 8, "bool";
+    C32: Complex, 32, "complex32";
+    C64: Complex, 64, "complex64";
+    C128: Complex, 128, "complex128";
+    F8E4M3FN: Float, 8, "float8_e4m3fn";
+    F8E4M3FNUZ: Float, 8, "float8_e4m3fnuz";
+    F8E5M2: Float, 8, "float8_e5m2";
+    F8E5M2FNUZ: Float, 8, "float8_e5m2fnuz";
+    F8E8M0: Float, 8, "float8_e8m0fnu";
+    F4E2M1: Float, 4, "float4_e2m1";
+    I4: Signed, 4, "int4";
+    U4: Unsigned, 4, "uint4";
+    I2: Signed, 2, "int2";
+    U2: Unsigned, 2, "uint2";
+    String: Other, 0, "string";
 }
 
 impl DType {
-    /// All element types, in the order of their discriminants.
-    pub const ALL: [DType; 27] = {
-        use DType::*;
-        [
-            F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool, C32, C64, C128,
-            F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1, I4, U4, I2, U2, String,
-        ]
-    };
-
-    /// Size of an element in bits; 0 for strings.
-    pub fn bits(self) -> usize {
-        use DType::*;
-        match self {
-            C128 => 128,
-            F64 | I64 | U64 | C64 => 64,
-            F32 | I32 | U32 | C32 => 32,
-            F16 | BF16 | I16 | U16 => 16,
-            I8 | U8 | Bool | F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => 8,
-            F4E2M1 | I4 | U4 => 4,
-            I2 | U2 => 2,
-            String => 0,
-        }
+    /// The type of this [name](Self::name).
+    pub fn from_name(name: &str) -> Option<DType> {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
     }
 
     /// Whether the type is real floating point of any width.
     pub fn is_float(self) -> bool {
-        use DType::*;
-        matches!(
-            self,
-            F64 | F32 | F16 | BF16 | F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 | F4E2M1
-        )
+        self.kind() == Kind::Float
     }
 
     /// Whether the type is complex.
     pub fn is_complex(self) -> bool {
-        matches!(self, DType::C32 | DType::C64 | DType::C128)
+        self.kind() == Kind::Complex
     }
 
     /// Whether the type is an integer. `Bool` is not.
     pub fn is_int(self) -> bool {
-        use DType::*;
-        matches!(self, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8 | I4 | U4 | I2 | U2)
+        matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
     /// Whether the type is an unsigned integer. `Bool` is not.
     pub fn is_unsigned(self) -> bool {
-        use DType::*;
-        matches!(self, U64 | U32 | U16 | U8 | U4 | U2)
+        self.kind() == Kind::Unsigned
     }
 
     /// The unsigned integer type of the same size, if that is 8, 16, 32 or 64 bits.
@@ -108,40 +119,6 @@ impl DType {
             DType::C64 => DType::F32,
             DType::C128 => DType::F64,
             other => other,
-        }
-    }
-
-    /// The name in NumPy and ONNX's documentation: `float32`, `int64`, `bool`, `float8_e4m3fn`.
-    pub fn name(self) -> &'static str {
-        use DType::*;
-        match self {
-            F64 => "float64",
-            F32 => "float32",
-            F16 => "float16",
-            BF16 => "bfloat16",
-            I64 => "int64",
-            I32 => "int32",
-            I16 => "int16",
-            I8 => "int8",
-            U64 => "uint64",
-            U32 => "uint32",
-            U16 => "uint16",
-            U8 => "uint8",
-            Bool => "bool",
-            C32 => "complex32",
-            C64 => "complex64",
-            C128 => "complex128",
-            F8E4M3FN => "float8_e4m3fn",
-            F8E4M3FNUZ => "float8_e4m3fnuz",
-            F8E5M2 => "float8_e5m2",
-            F8E5M2FNUZ => "float8_e5m2fnuz",
-            F8E8M0 => "float8_e8m0fnu",
-            F4E2M1 => "float4_e2m1",
-            I4 => "int4",
-            U4 => "uint4",
-            I2 => "int2",
-            U2 => "uint2",
-            String => "string",
         }
     }
 }

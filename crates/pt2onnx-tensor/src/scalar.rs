@@ -68,23 +68,13 @@ impl Scalar {
     }
 }
 
-impl From<bool> for Scalar {
-    fn from(v: bool) -> Self {
-        Scalar::Bool(v)
-    }
+macro_rules! from {
+    ($($t:ty => $variant:ident),*) => {$(
+        impl From<$t> for Scalar {
+            fn from(v: $t) -> Self {
+                Scalar::$variant(v.into())
+            }
+        }
+    )*};
 }
-impl From<i64> for Scalar {
-    fn from(v: i64) -> Self {
-        Scalar::Int(v)
-    }
-}
-impl From<i32> for Scalar {
-    fn from(v: i32) -> Self {
-        Scalar::Int(v.into())
-    }
-}
-impl From<f64> for Scalar {
-    fn from(v: f64) -> Self {
-        Scalar::Float(v)
-    }
-}
+from!(bool => Bool, i64 => Int, i32 => Int, f64 => Float);

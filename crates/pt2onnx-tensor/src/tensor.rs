@@ -537,24 +537,15 @@ mod tests {
     #[test]
     fn strided_views_gather() {
         let base = Tensor::from_slice(vec![2, 3], &[1i32, 2, 3, 4, 5, 6]).unwrap();
-        let t =
-            Tensor::strided(DType::I32, vec![3, 2], vec![1, 3], 0, base.storage().unwrap().clone())
-                .unwrap();
-        assert_eq!(t.to_vec::<i32>().unwrap(), [1, 4, 2, 5, 3, 6]);
-        let row = Tensor::strided(
-            DType::I32,
-            vec![1, 3],
-            vec![77, 1],
-            3,
-            base.storage().unwrap().clone(),
-        )
-        .unwrap();
-        assert!(row.is_contiguous());
-        assert_eq!(row.to_vec::<i32>().unwrap(), [4, 5, 6]);
-        let expanded =
-            Tensor::strided(DType::I32, vec![2, 2], vec![0, 1], 4, base.storage().unwrap().clone())
-                .unwrap();
-        assert_eq!(expanded.to_vec::<i32>().unwrap(), [5, 6, 5, 6]);
+        for (shape, strides, offset, contiguous, expected) in [
+            ([3, 2], [1, 3], 0, false, &[1, 4, 2, 5, 3, 6][..]),
+            ([1, 3], [77, 1], 3, true, &[4, 5, 6]),
+            ([2, 2], [0, 1], 4, false, &[5, 6, 5, 6]),
+        ] {
+            let storage = base.storage().unwrap().clone();
+            let t = Tensor::strided(DType::I32, shape, strides, offset, storage).unwrap();
+            assert_eq!((t.is_contiguous(), &t.to_vec().unwrap()[..]), (contiguous, expected));
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Grammar<'_> {
             return Ok(Argument::Operator(path.into()));
         }
         let name = path.strip_prefix("torch.").unwrap_or(path);
-        let dtype = DType::ALL.into_iter().find(|d| d.name() == name).map(Argument::DType);
+        let dtype = DType::from_name(name).map(Argument::DType);
         let layout = Layout::NAMES.into_iter().find(|(_, name)| *name == path);
         let format = MemoryFormat::NAMES.into_iter().find(|(_, name)| *name == path);
         let known = dtype.or(layout.map(|(layout, _)| Argument::Layout(layout)));

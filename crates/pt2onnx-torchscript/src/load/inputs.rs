@@ -86,7 +86,7 @@ impl Given {
         let text = text.trim();
         if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
             let dtype = dtype.trim();
-            let own = DType::ALL.into_iter().find(|d| d.name() == dtype);
+            let own = DType::from_name(dtype);
             let sizes: Option<Vec<Size>> = size_texts(sizes).map(Size::parse).collect();
             match (sizes.filter(|sizes| Size::are_possible(sizes)), own, Kind::named(dtype)) {
                 (Some(sizes), Some(dtype), _) => return Self::Tensor(dtype, sizes),
@@ -126,7 +126,7 @@ fn wrong(text: &str) -> Option<String> {
     }
     if let Some((dtype, rest)) = text.split_once('[') {
         let name = dtype.trim();
-        if DType::ALL.iter().all(|dtype| dtype.name() != name) && Kind::named(name).is_none() {
+        if DType::from_name(name).is_none() && Kind::named(name).is_none() {
             return Some(format!("`{dtype}` is no element type"));
         }
         let Some(sizes) = rest.strip_suffix(']') else {

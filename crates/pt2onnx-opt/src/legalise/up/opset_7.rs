@@ -97,7 +97,7 @@ pub(crate) fn cast(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let dtype = match name.as_str() {
         "float" => Some(DType::F32),
         "double" => Some(DType::F64),
-        other => DType::ALL.iter().copied().find(|d| d.name() == other),
+        other => DType::from_name(other),
     };
     let dtype = dtype.ok_or_else(|| format!("it has no element type {name:?}"))?;
     set(model, id, "to", schema::data_type(dtype));
