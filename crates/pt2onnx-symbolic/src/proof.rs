@@ -1,4 +1,4 @@
-//! Proofs from known facts: comparisons, equality, divisibility. A statement that is not proved is
+//! Proofs from known facts: comparisons, equality. A statement that is not proved is
 //! unknown, not false.
 
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use crate::constraints::{Constraints, primitive};
 use crate::expr::{Expr, View};
 use crate::func::Func;
-use crate::poly::{self, Coef, Term};
+use crate::poly::{self, Term};
 use crate::range::Interval;
 
 /// How many function applications one proof may split.
@@ -57,15 +57,6 @@ impl Constraints {
             return Some(false);
         }
         None
-    }
-
-    /// Whether `expr` is proved to be a multiple of `factor`.
-    pub fn prove_divisible(&self, expr: &Expr, factor: i64) -> bool {
-        let expr = self.resolve(expr);
-        factor != 0
-            && expr.is_integer()
-            && (divisible(&self.part(&expr), factor)
-                || divisible(&self.part(&expr.normalized()).normalized(), factor))
     }
 
     /// The truth value of a condition, if it is proved to be the same for all values.
@@ -225,31 +216,4 @@ fn never_zero(expr: &Expr) -> bool {
         }
     }
     common > 1 && constant.unsigned_abs() % common != 0
-}
-
-/// Whether each term is a multiple of `factor`.
-fn divisible(expr: &Expr, factor: i64) -> bool {
-    poly::to_terms(expr).iter().all(|term| {
-        let Coef::Exact(coef, 1) = term.coef else {
-            return false;
-        };
-        let gcd = |a: i64, b: i64| poly::gcd(a.unsigned_abs().into(), b.unsigned_abs().into());
-        // The part of the factor that does not divide the coefficient must divide an atom.
-        let left = match i64::try_from(gcd(coef, factor)) {
-            Ok(common @ 1..) => factor / common,
-            _ => return false,
-        };
-        term.is_integer()
-            && (left == 1
-                || left == -1
-                || term.mono.iter().any(|(atom, _)| match atom.view() {
-                    View::Call(Func::Max | Func::Min, args) => {
-                        args.iter().all(|arg| divisible(arg, left))
-                    }
-                    View::Call(Func::Where, [_, yes, no]) => {
-                        divisible(yes, left) && divisible(no, left)
-                    }
-                    _ => false,
-                }))
-    })
 }

@@ -77,11 +77,6 @@ fn proofs() {
                 Some(known) => known.to_string(),
                 None => "unknown".to_owned(),
             },
-            "divisible" => {
-                let (expr, factor) = rest.split_once(" by ").expect(rest);
-                let factor = factor.parse().expect(factor);
-                constraints.prove_divisible(&parse(expr), factor).to_string()
-            }
             "simplify" => constraints.simplify(&parse(rest)).to_string(),
             "solve" => {
                 let (expr, symbol) = rest.split_once(" for ").expect(rest);
