@@ -3,6 +3,8 @@
 //! [`Expr::call`] folds constants, orders arguments, and applies the simplifications that always
 //! hold.
 
+use std::cmp::Ordering;
+
 use crate::eval;
 use crate::expr::{Expr, Node, View};
 use crate::func::Func;
@@ -10,7 +12,7 @@ use crate::poly::{self, Coef, Term};
 
 /// `Max` and `Min` compare their arguments pairwise up to this number of arguments, because the
 /// time is quadratic.
-pub(crate) const MAX_COMPARED: usize = 16;
+const MAX_COMPARED: usize = 16;
 
 impl Expr {
     /// The function application `func(args)`, simplified. If the function does not take this number
@@ -35,13 +37,6 @@ impl Expr {
     }
 
     /// The larger of two expressions.
-    ///
-    /// ```
-    /// use pt2onnx_symbolic::Expr;
-    ///
-    /// let larger = Expr::symbol("a").max(&Expr::symbol("b"));
-    /// assert_eq!(larger.to_string(), "Max(a, b)");
-    /// ```
     pub fn max(&self, other: &Expr) -> Expr {
         Expr::call(Func::Max, vec![self.clone(), other.clone()])
     }
@@ -283,13 +278,8 @@ fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
     }
     let numerator = x * denominator;
     let denominator = Expr::int(denominator);
-    (numerator.is_integer()).then(|| {
-        if func == Func::Floor {
-            floor_div(&numerator, &denominator)
-        } else {
-            ceil_div(&numerator, &denominator)
-        }
-    })
+    let div = if func == Func::Floor { floor_div } else { ceil_div };
+    numerator.is_integer().then(|| div(&numerator, &denominator))
 }
 
 /// `Max` or `Min`. Nested applications are flattened; arguments are sorted; duplicates, and
@@ -304,22 +294,23 @@ fn extremum(func: Func, args: Vec<Expr>) -> Expr {
     }
     flat.sort_by(Expr::cmp_form);
     flat.dedup();
-    if flat.len() <= MAX_COMPARED {
-        let mut index = 0;
-        while index < flat.len() {
-            let beaten = flat.iter().enumerate().any(|(other, candidate)| {
-                other != index
-                    && difference_sign(candidate, &flat[index])
-                        .is_some_and(|sign| if func == Func::Max { sign } else { !sign })
-            });
-            if beaten {
-                flat.remove(index);
-            } else {
-                index += 1;
-            }
+    retain_unbeaten(&mut flat, |a, b| {
+        difference_sign(a, b).is_some_and(|above| above == (func == Func::Max))
+    });
+    if flat.len() == 1 { flat.remove(0) } else { raw(func, flat) }
+}
+
+/// Keeps the arguments that no other one `beats`.
+pub(crate) fn retain_unbeaten(args: &mut Vec<Expr>, beats: impl Fn(&Expr, &Expr) -> bool) {
+    let mut index = 0;
+    while args.len() <= MAX_COMPARED && index < args.len() {
+        let others = args.iter().enumerate().filter(|(other, _)| *other != index);
+        if others.map(|(_, other)| other).any(|other| beats(other, &args[index])) {
+            args.remove(index);
+        } else {
+            index += 1;
         }
     }
-    if flat.len() == 1 { flat.remove(0) } else { raw(func, flat) }
 }
 
 /// Whether `a > b`. `None` unless their difference is a constant other than 0.
@@ -357,7 +348,7 @@ fn connective(func: Func, args: Vec<Expr>) -> Expr {
 }
 
 fn negate(x: &Expr) -> Expr {
-    let flipped = match x.view() {
+    let (opposite, args) = match x.view() {
         View::Call(Func::Eq, args) => (Func::Ne, args),
         View::Call(Func::Ne, args) => (Func::Eq, args),
         View::Call(Func::Lt, args) => (Func::Ge, args),
@@ -365,31 +356,19 @@ fn negate(x: &Expr) -> Expr {
         View::Call(Func::Gt, args) => (Func::Le, args),
         View::Call(Func::Le, args) => (Func::Gt, args),
         View::Call(Func::Not, [inner]) if inner.is_boolean() => return inner.clone(),
-        _ => return raw(Func::Not, vec![x.clone()]),
+        _ => (Func::Not, std::slice::from_ref(x)),
     };
-    raw(flipped.0, flipped.1.to_vec())
+    raw(opposite, args.to_vec())
 }
 
 fn relation(func: Func, a: &Expr, b: &Expr) -> Expr {
-    let decided = if a == b {
-        Some((false, false))
-    } else {
-        match poly::as_coef(&(a - b)) {
-            Some(Coef::Float(_)) | None => None,
-            Some(coef) => {
-                Some((!coef.is_negative() && coef != Coef::Exact(0, 1), coef.is_negative()))
-            }
-        }
+    let order = match poly::as_coef(&(a - b)) {
+        _ if a == b => Some(Ordering::Equal),
+        Some(Coef::Exact(difference, _)) => Some(difference.cmp(&0)),
+        _ => None,
     };
-    if let Some((greater, less)) = decided {
-        return Expr::bool(match func {
-            Func::Eq => !greater && !less,
-            Func::Ne => greater || less,
-            Func::Lt => less,
-            Func::Le => !greater,
-            Func::Gt => greater,
-            _ => !less,
-        });
+    if let Some(known) = order.and_then(|order| eval::compares(func, order)) {
+        return Expr::bool(known);
     }
     let swap = matches!(func, Func::Eq | Func::Ne)
         && match (poly::as_coef(a), poly::as_coef(b)) {

@@ -7,7 +7,7 @@ use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
 use crate::memo::Memo;
 use crate::poly::{self, Coef};
-use crate::range::{Interval, Range};
+use crate::range::{Interval, Range, ceil_div, floor_div};
 use rustc_hash::FxHashMap;
 
 /// Facts about symbols and expressions, all true at the same time.
@@ -277,29 +277,19 @@ impl Constraints {
                 | ToSingle | Ceiling | Floor | Identity,
                 [x],
             ) => of(x),
-            (Max, [first, rest @ ..]) => rest.iter().map(of).fold(of(first), |a, b| Interval {
-                lo: a.lo.max(b.lo),
-                hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)),
-            }),
-            (Min, [first, rest @ ..]) => rest
-                .iter()
-                .map(|arg| of(arg).neg())
-                .fold(of(first).neg(), |a, b| Interval {
-                    lo: a.lo.max(b.lo),
-                    hi: a.hi.zip(b.hi).map(|(a, b)| a.max(b)),
-                })
-                .neg(),
+            (Max, args) => args.iter().map(of).reduce(Interval::max).unwrap_or(Interval::ANY),
+            (Min, args) => {
+                let least = args.iter().map(|arg| of(arg).neg()).reduce(Interval::max);
+                least.map_or(Interval::ANY, Interval::neg)
+            }
             (Abs, [x]) => of(x).abs(),
             (Where, [_, yes, no]) => of(yes).union(of(no)),
             (PowByNatural, [base, exponent]) => power(of(base), of(exponent)),
-            (BitwiseAnd, [a, b]) => match (of(a), of(b)) {
-                (a, b) if a.lo >= Some(0) && b.lo >= Some(0) => {
-                    Interval { lo: Some(0), hi: a.intersect(b).hi }
-                }
-                (a, _) if a.lo >= Some(0) => Interval { lo: Some(0), hi: a.hi },
-                (_, b) if b.lo >= Some(0) => Interval { lo: Some(0), hi: b.hi },
-                _ => Interval::ANY,
-            },
+            (BitwiseAnd, _) => {
+                let natural = args.iter().map(of).filter(|x| x.lo >= Some(0));
+                let least = natural.reduce(Interval::intersect);
+                least.map_or(Interval::ANY, |x| Interval { lo: Some(0), hi: x.hi })
+            }
             (Sqrt, [x]) => match of(x) {
                 Interval { lo: Some(1..), hi } => Interval { lo: Some(1), hi },
                 Interval { lo: Some(0), hi } => {
@@ -353,17 +343,11 @@ fn split_constant(expr: &Expr) -> (Expr, i128) {
 }
 
 /// The integers `x` for which `slope * x` lies in `range`.
-fn divided(range: Range, slope: i64) -> Range {
-    let Range { min, max } = range;
-    let slope = i128::from(slope);
+fn divided(Range { min, max }: Range, slope: i64) -> Range {
     let (low, high) = if slope > 0 { (min, max) } else { (max, min) };
-    let floor = |bound: i64| {
-        let (bound, quotient) = (i128::from(bound), i128::from(bound) / slope);
-        quotient - i128::from(bound % slope != 0 && (bound < 0) != (slope < 0))
-    };
-    let ceil = |bound: i64| {
-        let exact = i128::from(bound) % slope == 0;
-        floor(bound) + i128::from(!exact)
-    };
-    Interval { lo: low.map(ceil), hi: high.map(floor) }.into()
+    Interval {
+        lo: low.and_then(|bound| ceil_div(bound.into(), slope.into())),
+        hi: high.and_then(|bound| floor_div(bound.into(), slope.into())),
+    }
+    .into()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::expr::{Expr, View};
 use crate::func::Func;
+use crate::poly::{self, Coef};
 
 /// sympy's binding strengths.
 mod precedence {
@@ -27,9 +28,7 @@ mod precedence {
 fn strength(expr: &Expr) -> u32 {
     use Func::*;
     match expr.view() {
-        View::Int(value) if value < 0 => precedence::ADD,
-        View::Rational(num, _) if num < 0 => precedence::ADD,
-        View::Float(value) if value < 0.0 => precedence::ADD,
+        _ if is_negative_number(expr) => precedence::ADD,
         View::Int(_) | View::Symbol(_) | View::Float(_) => precedence::ATOM,
         View::Add(_) => precedence::ADD,
         View::Rational(..) => precedence::MUL,
@@ -110,20 +109,15 @@ impl fmt::Display for Expr {
 
 fn write_sum(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
     // sympy prints `1 - x`, but `-2*x*y + 1`.
-    let swapped = match args {
-        [term, constant] => match (term.view(), constant.view()) {
-            (View::Mul([number, _]), View::Int(1..) | View::Rational(1.., _))
-                if is_negative_number(number) =>
-            {
-                Some([constant, term])
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    let ordered: Vec<&Expr> = match swapped {
-        Some(pair) => pair.to_vec(),
-        None => args.iter().collect(),
+    let ordered: Vec<&Expr> = match args {
+        [term, constant]
+            if let View::Mul([number, _]) = term.view()
+                && let View::Int(1..) | View::Rational(1.., _) = constant.view()
+                && is_negative_number(number) =>
+        {
+            vec![constant, term]
+        }
+        _ => args.iter().collect(),
     };
     for (index, term) in ordered.into_iter().enumerate() {
         let (text, negative) = split_sign(term);
@@ -147,22 +141,15 @@ fn write_product(f: &mut fmt::Formatter<'_>, args: &[Expr]) -> fmt::Result {
     let (mut above, mut below) = (Vec::new(), Vec::new());
     for (index, arg) in args.iter().enumerate() {
         match arg.view() {
-            View::Int(-1) if index == 0 => f.write_str("-")?,
-            View::Int(value) if index == 0 => {
-                if value < 0 {
-                    f.write_str("-")?;
-                }
-                above.push(value.unsigned_abs().to_string());
-            }
             View::Float(value) if index == 0 => above.push(float(value)),
-            View::Rational(num, den) if index == 0 => {
+            _ if index == 0
+                && let Some(Coef::Exact(num, den)) = poly::as_coef(arg) =>
+            {
                 if num < 0 {
                     f.write_str("-")?;
                 }
-                if num.unsigned_abs() != 1 {
-                    above.push(num.unsigned_abs().to_string());
-                }
-                below.push(den.to_string());
+                above.extend((num.unsigned_abs() != 1).then(|| num.unsigned_abs().to_string()));
+                below.extend((den != 1).then(|| den.to_string()));
             }
             // A power of a sum in the denominator would be multiplied out.
             View::Pow(base, exponent)
@@ -229,12 +216,7 @@ fn write_call(f: &mut fmt::Formatter<'_>, func: Func, args: &[Expr]) -> fmt::Res
         (Func::Not, [x]) if logical => write!(f, "~{}", Wrapped(x, precedence::NOT)),
         _ => {
             write!(f, "{}(", func.name())?;
-            for (index, arg) in args.iter().enumerate() {
-                if index > 0 {
-                    f.write_str(", ")?;
-                }
-                write!(f, "{arg}")?;
-            }
+            infix(f, ", ", 0)?;
             f.write_str(")")
         }
     }

@@ -6,17 +6,17 @@ use std::cmp::Ordering;
 use crate::expr::{Expr, View};
 use crate::func::Func;
 use crate::poly::{self, Coef};
+use crate::range::{ceil_div, floor_div};
 
 /// A Python number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
-    Int(i128),
-    /// Numerator and a denominator above 1, in lowest terms.
-    Ratio(i128, i128),
+    /// Numerator and a positive denominator, in lowest terms.
+    Exact(i128, i128),
     Float(f64),
 }
 
-use Value::{Float, Int, Ratio};
+use Value::{Exact, Float};
 
 impl Value {
     fn ratio(num: i128, den: i128) -> Option<Value> {
@@ -25,45 +25,38 @@ impl Value {
         }
         let divisor = i128::try_from(poly::gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
         let sign = den.signum();
-        let (num, den) = ((num / divisor).checked_mul(sign)?, (den / divisor).checked_mul(sign)?);
-        Some(if den == 1 { Int(num) } else { Ratio(num, den) })
+        Some(Exact((num / divisor).checked_mul(sign)?, (den / divisor).checked_mul(sign)?))
+    }
+
+    fn int(value: i128) -> Value {
+        Exact(value, 1)
     }
 
     fn bool(value: bool) -> Value {
-        Int(i128::from(value))
+        Value::int(value.into())
     }
 
     fn as_f64(self) -> f64 {
         match self {
-            Int(value) => value as f64,
-            Ratio(num, den) => num as f64 / den as f64,
+            Exact(num, den) => num as f64 / den as f64,
             Float(value) => value,
         }
     }
 
     fn as_int(self) -> Option<i128> {
         match self {
-            Int(value) => Some(value),
+            Exact(value, 1) => Some(value),
             _ => None,
         }
     }
 
     fn is_true(self) -> bool {
-        self != Int(0) && self != Float(0.0)
-    }
-
-    /// Numerator and denominator of an exact number.
-    fn parts(self) -> Option<(i128, i128)> {
-        match self {
-            Int(value) => Some((value, 1)),
-            Ratio(num, den) => Some((num, den)),
-            Float(_) => None,
-        }
+        self != Value::int(0) && self != Float(0.0)
     }
 
     fn add(self, other: Value) -> Option<Value> {
-        match (self.parts(), other.parts()) {
-            (Some((a, b)), Some((c, d))) => {
+        match (self, other) {
+            (Exact(a, b), Exact(c, d)) => {
                 Value::ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?)
             }
             _ => Some(Float(self.as_f64() + other.as_f64())),
@@ -71,52 +64,44 @@ impl Value {
     }
 
     fn mul(self, other: Value) -> Option<Value> {
-        match (self.parts(), other.parts()) {
-            (Some((a, b)), Some((c, d))) => Value::ratio(a.checked_mul(c)?, b.checked_mul(d)?),
+        match (self, other) {
+            (Exact(a, b), Exact(c, d)) => Value::ratio(a.checked_mul(c)?, b.checked_mul(d)?),
             _ => Some(Float(self.as_f64() * other.as_f64())),
         }
     }
 
     fn pow(self, exponent: Value) -> Option<Value> {
-        if let (Some((num, den)), Int(n)) = (self.parts(), exponent) {
-            let power = |base: i128| match base {
-                0 | 1 => Some(base),
-                -1 => Some(if n % 2 == 0 { 1 } else { -1 }),
-                _ => base.checked_pow(u32::try_from(n.unsigned_abs()).ok()?),
-            };
-            let (num, den) = (power(num)?, power(den)?);
-            return if n < 0 {
-                Value::ratio(den, num)
-            } else if n == 0 {
-                Some(Int(1))
-            } else {
-                Value::ratio(num, den)
-            };
+        let (Exact(num, den), Exact(n, 1)) = (self, exponent) else {
+            return Some(Float(self.as_f64().powf(exponent.as_f64())));
+        };
+        let power = |base: i128| match base {
+            0 | 1 => Some(base),
+            -1 => Some(if n % 2 == 0 { 1 } else { -1 }),
+            _ => base.checked_pow(u32::try_from(n.unsigned_abs()).ok()?),
+        };
+        let (num, den) = (power(num)?, power(den)?);
+        match n {
+            0 => Some(Value::int(1)),
+            1.. => Value::ratio(num, den),
+            _ => Value::ratio(den, num),
         }
-        Some(Float(self.as_f64().powf(exponent.as_f64())))
+    }
+
+    /// 2 to the power of a natural number.
+    fn power_of_two(self) -> Option<Value> {
+        Value::int(2).pow(self.natural()?)
+    }
+
+    fn natural(self) -> Option<Value> {
+        self.as_int().filter(|n| *n >= 0).map(Value::int)
     }
 
     fn compare(self, other: Value) -> Option<Ordering> {
-        match (self.parts(), other.parts()) {
-            (Some((a, b)), Some((c, d))) => Some(a.checked_mul(d)?.cmp(&c.checked_mul(b)?)),
+        match (self, other) {
+            (Exact(a, b), Exact(c, d)) => Some(a.checked_mul(d)?.cmp(&c.checked_mul(b)?)),
             _ => self.as_f64().partial_cmp(&other.as_f64()),
         }
     }
-}
-
-/// How a number becomes an integer.
-#[derive(Clone, Copy)]
-enum Rounding {
-    Down,
-    Up,
-    Zero,
-    HalfEven,
-}
-
-fn floor_div(a: i128, b: i128) -> Option<i128> {
-    let quotient = a.checked_div(b)?;
-    let inexact = a.checked_rem(b)? != 0;
-    Some(quotient - i128::from(inexact && (a < 0) != (b < 0)))
 }
 
 fn floor_mod(a: i128, b: i128) -> Option<i128> {
@@ -124,56 +109,61 @@ fn floor_mod(a: i128, b: i128) -> Option<i128> {
     Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
 }
 
-fn round_ratio(num: i128, den: i128, rounding: Rounding) -> Option<i128> {
-    let down = floor_div(num, den)?;
-    let rest = floor_mod(num, den)?;
-    let up = down + i128::from(rest != 0);
-    Some(match rounding {
-        Rounding::Down => down,
-        Rounding::Up => up,
-        Rounding::Zero => {
-            if down < 0 {
-                up
-            } else {
-                down
-            }
+/// The integer that a rounding function returns for a number.
+fn round(func: Func, value: Value) -> Option<Value> {
+    use Func::*;
+    let rounded = match value {
+        Exact(num, den) => {
+            let (down, rest) = (floor_div(num, den)?, floor_mod(num, den)?);
+            let up = match func {
+                FloorToInt | Floor => false,
+                CeilToInt | Ceiling => rest != 0,
+                TruncToInt => rest != 0 && down < 0,
+                _ => match rest.checked_mul(2)?.cmp(&den) {
+                    Ordering::Equal => down & 1 == 1,
+                    order => order.is_gt(),
+                },
+            };
+            down + i128::from(up)
         }
-        Rounding::HalfEven => match rest.checked_mul(2)?.cmp(&den) {
-            Ordering::Less => down,
-            Ordering::Greater => up,
-            Ordering::Equal => down + (down & 1),
-        },
-    })
-}
-
-fn round(value: Value, rounding: Rounding) -> Option<i128> {
-    match value {
-        Int(value) => Some(value),
-        Ratio(num, den) => round_ratio(num, den, rounding),
         Float(value) => {
-            let rounded = match rounding {
-                Rounding::Down => value.floor(),
-                Rounding::Up => value.ceil(),
-                Rounding::Zero => value.trunc(),
-                Rounding::HalfEven => value.round_ties_even(),
+            let rounded = match func {
+                FloorToInt | Floor => value.floor(),
+                CeilToInt | Ceiling => value.ceil(),
+                TruncToInt => value.trunc(),
+                _ => value.round_ties_even(),
             };
             // 2^126 is far above anything that can lead to a result in i64, and the cast is exact.
-            (rounded.abs() < 2f64.powi(126)).then_some(rounded as i128)
+            (rounded.abs() < 2f64.powi(126)).then_some(rounded as i128)?
         }
-    }
+    };
+    Some(Value::int(rounded))
+}
+
+/// What a comparison of two numbers in this order is; `None` for other functions.
+pub(crate) fn compares(func: Func, order: Ordering) -> Option<bool> {
+    Some(match func {
+        Func::Eq => order.is_eq(),
+        Func::Ne => order.is_ne(),
+        Func::Lt => order.is_lt(),
+        Func::Le => order.is_le(),
+        Func::Gt => order.is_gt(),
+        Func::Ge => order.is_ge(),
+        _ => return None,
+    })
 }
 
 type Env<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
 fn eval(expr: &Expr, env: Env) -> Option<Value> {
     match expr.view() {
-        View::Int(value) => Some(Int(value.into())),
-        View::Rational(num, den) => Value::ratio(num.into(), den.into()),
+        View::Int(value) => Some(Value::int(value.into())),
+        View::Rational(num, den) => Some(Exact(num.into(), den.into())),
         View::Float(value) => Some(Float(value)),
         View::Symbol(name) => env(name),
-        View::Add(args) => args.iter().try_fold(Int(0), |sum, arg| sum.add(eval(arg, env)?)),
+        View::Add(args) => args.iter().try_fold(Value::int(0), |sum, arg| sum.add(eval(arg, env)?)),
         View::Mul(args) => {
-            args.iter().try_fold(Int(1), |product, arg| product.mul(eval(arg, env)?))
+            args.iter().try_fold(Value::int(1), |product, arg| product.mul(eval(arg, env)?))
         }
         View::Pow(base, exponent) => eval(base, env)?.pow(eval(exponent, env)?),
         View::Call(func, args) => eval_call(func, args, env),
@@ -204,7 +194,7 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
             if let View::Call(IntTrueDiv, [a, b]) = x.view() =>
         {
             let quotient = Value::ratio(eval(a, env)?.as_int()?, eval(b, env)?.as_int()?)?;
-            return round(quotient, rounding(func)?).map(Int);
+            return round(func, quotient);
         }
         _ => {}
     }
@@ -217,20 +207,10 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
         }
         [a, b, c] if func == ModularIndexing => {
             let quotient = floor_div(a.as_int()?, b.as_int()?)?;
-            floor_mod(quotient, c.as_int()?).map(Int)
+            floor_mod(quotient, c.as_int()?).map(Value::int)
         }
         _ => many(func, &values),
     }
-}
-
-fn rounding(func: Func) -> Option<Rounding> {
-    Some(match func {
-        Func::CeilToInt | Func::Ceiling => Rounding::Up,
-        Func::FloorToInt | Func::Floor => Rounding::Down,
-        Func::TruncToInt | Func::TruncToFloat => Rounding::Zero,
-        Func::RoundToInt => Rounding::HalfEven,
-        _ => return None,
-    })
 }
 
 fn unary(func: Func, x: Value) -> Option<Value> {
@@ -240,13 +220,10 @@ fn unary(func: Func, x: Value) -> Option<Value> {
         Identity | Max | Min => Some(x),
         Not => Some(Value::bool(!x.is_true())),
         Abs => match x {
-            Int(value) => value.checked_abs().map(Int),
-            Ratio(num, den) => Some(Ratio(num.checked_abs()?, den)),
+            Exact(num, den) => Some(Exact(num.checked_abs()?, den)),
             Float(value) => Some(Float(value.abs())),
         },
-        CeilToInt | FloorToInt | TruncToInt | RoundToInt | Ceiling | Floor => {
-            round(x, rounding(func)?).map(Int)
-        }
+        CeilToInt | FloorToInt | TruncToInt | RoundToInt | Ceiling | Floor => round(func, x),
         TruncToFloat => float(f64::trunc),
         ToFloat => float(|x| x),
         ToSingle => float(|x| f64::from(x as f32)),
@@ -270,11 +247,13 @@ fn unary(func: Func, x: Value) -> Option<Value> {
 
 fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
     use Func::*;
-    let order = || a.compare(b);
+    let ints = |function: fn(i128, i128) -> Option<i128>| {
+        function(a.as_int()?, b.as_int()?).map(Value::int)
+    };
     Some(match func {
-        FloorDiv | CleanDiv => Int(floor_div(a.as_int()?, b.as_int()?)?),
-        CeilDiv => Int(floor_div(a.as_int()?.checked_neg()?, b.as_int()?)?.checked_neg()?),
-        Mod | PythonMod => Int(floor_mod(a.as_int()?, b.as_int()?)?),
+        FloorDiv | CleanDiv => ints(floor_div)?,
+        CeilDiv => ints(ceil_div)?,
+        Mod | PythonMod => ints(floor_mod)?,
         IntTrueDiv | FloatTrueDiv => {
             if b.as_f64() == 0.0 {
                 return None;
@@ -282,26 +261,17 @@ fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
             Float(a.as_f64() / b.as_f64())
         }
         FloatPow => Float(a.as_f64().powf(b.as_f64())),
-        PowByNatural => a.pow(Int(b.as_int().filter(|n| *n >= 0)?))?,
-        LShift => a.mul(Int(2).pow(Int(b.as_int().filter(|n| *n >= 0)?))?)?,
-        RShift => {
-            let shift = Int(2).pow(Int(b.as_int().filter(|n| *n >= 0)?))?;
-            Int(floor_div(a.as_int()?, shift.as_int()?)?)
-        }
+        PowByNatural => a.pow(b.natural()?)?,
+        LShift => a.mul(b.power_of_two()?)?,
+        RShift => Value::int(floor_div(a.as_int()?, b.power_of_two()?.as_int()?)?),
         RoundDecimal => {
             let scale = 10f64.powi(i32::try_from(b.as_int()?).ok()?);
             Float((a.as_f64() * scale).round_ties_even() / scale)
         }
-        BitwiseAnd => Int(a.as_int()? & b.as_int()?),
-        BitwiseOr => Int(a.as_int()? | b.as_int()?),
-        BitwiseXor => Int(a.as_int()? ^ b.as_int()?),
-        Eq => Value::bool(order()?.is_eq()),
-        Ne => Value::bool(order()?.is_ne()),
-        Lt => Value::bool(order()?.is_lt()),
-        Le => Value::bool(order()?.is_le()),
-        Gt => Value::bool(order()?.is_gt()),
-        Ge => Value::bool(order()?.is_ge()),
-        _ => return None,
+        BitwiseAnd => ints(|a, b| Some(a & b))?,
+        BitwiseOr => ints(|a, b| Some(a | b))?,
+        BitwiseXor => ints(|a, b| Some(a ^ b))?,
+        _ => Value::bool(compares(func, a.compare(b)?)?),
     })
 }
 
@@ -310,9 +280,8 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
         Func::Max | Func::Min => {
             let (first, rest) = values.split_first()?;
             rest.iter().try_fold(*first, |best, value| {
-                let larger = value.compare(best)?.is_gt();
-                let smaller = value.compare(best)?.is_lt();
-                let better = if func == Func::Max { larger } else { smaller };
+                let relation = if func == Func::Max { Func::Gt } else { Func::Lt };
+                let better = compares(relation, value.compare(best)?)?;
                 Some(if better { *value } else { best })
             })
         }
@@ -330,11 +299,11 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
             let mut expected = 1i128;
             for (stride, size) in dims {
                 if stride != expected {
-                    return Some(Int(0));
+                    return Some(Value::bool(false));
                 }
                 expected = expected.checked_mul(size)?;
             }
-            Some(Int(1))
+            Some(Value::bool(true))
         }
         _ => None,
     }
@@ -347,13 +316,12 @@ pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
         // Folded only if a double holds the quotient exactly, because an unfolded quotient is
         // rounded exactly.
         let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
-        let (num, den) = quotient.parts()?;
+        let Exact(num, den) = quotient else { return None };
         return (den.count_ones() == 1 && num.unsigned_abs() <= 1 << 53)
             .then(|| Expr::float(quotient.as_f64()));
     }
     match eval_call(func, args, &|_| None)? {
-        Int(value) => Some(Expr::int(value.try_into().ok()?)),
-        Ratio(num, den) => Coef::ratio(num, den).map(Coef::to_expr),
+        Exact(num, den) => Coef::ratio(num, den).map(Coef::to_expr),
         Float(value) => Some(Expr::float(value)),
     }
 }
@@ -366,7 +334,7 @@ impl Expr {
     /// integer in `i64`. Floats in the computation are doubles as in Python, but the quotient of
     /// two integers is rounded exactly.
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
-        let env = |name: &str| value(name).map(|value| Int(value.into()));
+        let env = |name: &str| value(name).map(|value| Value::int(value.into()));
         i64::try_from(eval(self, &env)?.as_int()?).ok()
     }
 }

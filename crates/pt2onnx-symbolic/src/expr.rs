@@ -125,8 +125,12 @@ impl Expr {
             Node::Rational(..) | Node::Float(_) | Node::Symbol(_) => &[],
         };
         for child in children {
-            size = size.saturating_add(child.size());
-            depth = depth.max(child.depth());
+            let (more, below) = match &child.0 {
+                Repr::Int(_) => (1, 1),
+                Repr::Node(shared) => (shared.size, shared.depth),
+            };
+            size = size.saturating_add(more);
+            depth = depth.max(below);
         }
         let depth = depth + 1;
         if size > MAX_SIZE || depth > MAX_DEPTH {
@@ -138,20 +142,6 @@ impl Expr {
     /// Whether a symbol stands for an expression that would exceed [`MAX_SIZE`] or [`MAX_DEPTH`].
     pub fn is_opaque(symbol: &str) -> bool {
         symbol.starts_with(OPAQUE)
-    }
-
-    fn size(&self) -> u32 {
-        match &self.0 {
-            Repr::Int(_) => 1,
-            Repr::Node(shared) => shared.size,
-        }
-    }
-
-    fn depth(&self) -> u32 {
-        match &self.0 {
-            Repr::Int(_) => 1,
-            Repr::Node(shared) => shared.depth,
-        }
     }
 
     /// The outermost operation, for matching.

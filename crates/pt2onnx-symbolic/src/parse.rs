@@ -18,35 +18,20 @@ pub const MAX_NESTING: u32 = 200;
 /// Why a text cannot be parsed as an expression. Offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the texts are the documentation")]
 pub enum ParseError {
-    /// The text is longer than [`MAX_TEXT`].
     #[error("the expression has {0} bytes, the limit is {MAX_TEXT}")]
     TooLong(usize),
-    /// The text is nested deeper than [`MAX_NESTING`] at this offset.
     #[error("the expression is nested deeper than {MAX_NESTING} levels at offset {0}")]
     TooDeep(usize),
-    /// The text at `offset` is not what the grammar requires.
     #[error("expected {expected} at offset {offset}")]
-    Expected {
-        /// The token that the grammar requires.
-        expected: &'static str,
-        /// The position in the text.
-        offset: usize,
-    },
-    /// An integer outside the range of `i64`, or a text that is not a number.
+    Expected { expected: &'static str, offset: usize },
     #[error("`{0}` is not a float or a 64-bit integer")]
     Number(String),
-    /// The text calls a function that is not in [`Func`].
     #[error("unknown function `{0}`")]
     UnknownFunction(String),
-    /// The function does not take this number of arguments.
     #[error("`{function}` does not take {arguments} arguments")]
-    Arguments {
-        /// Its name in the text.
-        function: String,
-        /// How many arguments the text has.
-        arguments: usize,
-    },
+    Arguments { function: String, arguments: usize },
 }
 
 type Parsed = Result<Expr, ParseError>;
@@ -210,13 +195,9 @@ impl<'a> Reader<'a> {
 
     fn accept(&mut self, token: &str) -> bool {
         self.space();
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+        let rest = self.rest.strip_prefix(token);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     fn require(&mut self, token: &'static str) -> Result<(), ParseError> {
@@ -267,13 +248,9 @@ impl<'a> Reader<'a> {
                 compared = None;
             }
             left = match infix {
-                Infix::Add => {
+                Infix::Add | Infix::Sub => {
                     terms.push(left);
-                    right
-                }
-                Infix::Sub => {
-                    terms.push(left);
-                    -right
+                    if infix == Infix::Add { right } else { -right }
                 }
                 Infix::Mul => left * right,
                 Infix::Div => left * right.pow(&Expr::int(-1)),
@@ -422,29 +399,31 @@ impl<'a> Reader<'a> {
             args.push(self.expression(0)?);
         }
         let minus_one = Expr::int(-1);
-        match (name, args.as_slice()) {
-            ("Add", _) => return Ok(Expr::sum(args)),
-            ("Mul", _) => return Ok(Expr::product(args)),
-            ("Pow", [base, exponent]) => return Ok(base.pow(exponent)),
-            ("Integer", [value]) => return Ok(value.clone()),
-            ("Rational", [num, den]) => return Ok(num * den.pow(&minus_one)),
-            ("Half", []) => return Ok(Expr::int(2).pow(&minus_one)),
-            ("Infinity", []) => return Ok(Expr::float(f64::INFINITY)),
-            ("NegativeInfinity", []) => return Ok(Expr::float(f64::NEG_INFINITY)),
-            ("BooleanTrue" | "One", []) => return Ok(Expr::ONE),
-            ("BooleanFalse" | "Zero", []) => return Ok(Expr::ZERO),
-            ("NegativeOne", []) => return Ok(minus_one),
-            ("sqrt", [x]) => {
-                return Ok(x.pow(&Expr::int(2).pow(&minus_one)));
+        let half = || Expr::int(2).pow(&minus_one);
+        Ok(match (name, args.as_slice()) {
+            ("Add", _) => Expr::sum(args),
+            ("Mul", _) => Expr::product(args),
+            ("Pow", [base, exponent]) => base.pow(exponent),
+            ("Integer", [value]) => value.clone(),
+            ("Rational", [num, den]) => num * den.pow(&minus_one),
+            ("Half", []) => half(),
+            ("Infinity", []) => Expr::float(f64::INFINITY),
+            ("NegativeInfinity", []) => Expr::float(f64::NEG_INFINITY),
+            ("BooleanTrue" | "One", []) => Expr::ONE,
+            ("BooleanFalse" | "Zero", []) => Expr::ZERO,
+            ("NegativeOne", []) => minus_one,
+            ("sqrt", [x]) => x.pow(&half()),
+            _ => {
+                let function = name.to_owned();
+                match Func::from_name(name) {
+                    None => return Err(ParseError::UnknownFunction(function)),
+                    Some(func) if func.takes(args.len()) => Expr::call(func, args),
+                    Some(_) => {
+                        return Err(ParseError::Arguments { function, arguments: args.len() });
+                    }
+                }
             }
-            _ => {}
-        }
-        let func =
-            Func::from_name(name).ok_or_else(|| ParseError::UnknownFunction(name.to_owned()))?;
-        if !func.takes(args.len()) {
-            return Err(ParseError::Arguments { function: name.to_owned(), arguments: args.len() });
-        }
-        Ok(Expr::call(func, args))
+        })
     }
 
     /// Skips `, integer=True, ...)`: assumptions and precision, which are not used.

@@ -52,13 +52,7 @@ impl Range {
 
     /// The values in both ranges.
     pub fn intersect(&self, other: &Range) -> Range {
-        Range {
-            min: self.min.max(other.min),
-            max: match (self.max, other.max) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }
+        Interval::from(*self).intersect((*other).into()).into()
     }
 }
 
@@ -86,14 +80,13 @@ pub(crate) struct Interval {
     pub hi: Option<i128>,
 }
 
-fn floor_div(a: i128, b: i128) -> Option<i128> {
+pub(crate) fn floor_div(a: i128, b: i128) -> Option<i128> {
     let quotient = a.checked_div(b)?;
     Some(quotient - i128::from(a % b != 0 && (a < 0) != (b < 0)))
 }
 
-fn ceil_div(a: i128, b: i128) -> Option<i128> {
-    let quotient = a.checked_div(b)?;
-    Some(quotient + i128::from(a % b != 0 && (a < 0) == (b < 0)))
+pub(crate) fn ceil_div(a: i128, b: i128) -> Option<i128> {
+    floor_div(a.checked_neg()?, b)?.checked_neg()
 }
 
 impl Interval {
@@ -120,6 +113,11 @@ impl Interval {
                 (a, b) => a.or(b),
             },
         }
+    }
+
+    /// The larger of the values of both.
+    pub fn max(self, other: Interval) -> Interval {
+        Interval { lo: self.lo.max(other.lo), hi: self.hi.zip(other.hi).map(|(a, b)| a.max(b)) }
     }
 
     pub fn union(self, other: Interval) -> Interval {
@@ -205,8 +203,7 @@ impl Interval {
         if self.hi.is_some_and(|hi| hi <= 0) {
             return self.neg();
         }
-        let hi = self.neg().hi.zip(self.hi).map(|(a, b)| a.max(b));
-        Interval { lo: Some(0), hi }
+        Interval { lo: Some(0), ..self.max(self.neg()) }
     }
 
     /// The quotient, optionally rounded down to an integer.
@@ -268,16 +265,11 @@ impl From<Range> for Interval {
 
 impl From<Interval> for Range {
     fn from(interval: Interval) -> Range {
-        let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let lo = interval.lo.filter(|lo| *lo >= i64::MIN.into());
+        let hi = interval.hi.filter(|hi| *hi <= i64::MAX.into());
         Range {
-            min: interval
-                .lo
-                .filter(|lo| *lo >= min)
-                .map(|lo| i64::try_from(lo).unwrap_or(i64::MAX)),
-            max: interval
-                .hi
-                .filter(|hi| *hi <= max)
-                .map(|hi| i64::try_from(hi).unwrap_or(i64::MIN)),
+            min: lo.map(|lo| i64::try_from(lo).unwrap_or(i64::MAX)),
+            max: hi.map(|hi| i64::try_from(hi).unwrap_or(i64::MIN)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Simplifies expressions by known facts.
 
-use crate::apply::MAX_COMPARED;
+use crate::apply::retain_unbeaten;
 use crate::constraints::Constraints;
 use crate::expr::{Expr, View};
 use crate::func::Func;
@@ -29,31 +29,17 @@ impl Constraints {
             {
                 return Expr::bool(known);
             }
-            if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
-                return Expr::call(func, self.undominated(func, args.to_vec()));
+            if matches!(func, Func::Max | Func::Min) {
+                let mut args = args.to_vec();
+                retain_unbeaten(&mut args, |a, b| match func {
+                    Func::Max => self.prove_ge(a, b),
+                    _ => self.prove_ge(b, a),
+                });
+                return Expr::call(func, args);
             }
         }
         let value =
             if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
         value.map_or(expr, Expr::int)
-    }
-
-    /// The arguments of a maximum or minimum without those that cannot decide it.
-    fn undominated(&self, func: Func, mut args: Vec<Expr>) -> Vec<Expr> {
-        let beats = |a: &Expr, b: &Expr| match func {
-            Func::Max => self.prove_ge(a, b),
-            _ => self.prove_ge(b, a),
-        };
-        let mut index = 0;
-        while index < args.len() {
-            let others = args.iter().enumerate().filter(|(other, _)| *other != index);
-            let beaten = others.map(|(_, other)| other).any(|other| beats(other, &args[index]));
-            if beaten {
-                args.remove(index);
-            } else {
-                index += 1;
-            }
-        }
-        args
     }
 }
