@@ -18,8 +18,10 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
 
 /// The names of operators that the table has.
 fn operators(table: &str) -> BTreeSet<&str> {
-    let rows = table.lines().skip_while(|line| *line != "operators! {").skip(1);
-    rows.map_while(|line| Some(line.trim().split_once(':')?.0)).collect()
+    let (_, rows) = table.split_once("\noperators! {\n").unwrap();
+    let (rows, _) = rows.split_once("\n}").unwrap();
+    let rows = rows.split(';').filter_map(|row| Some(row.split_once(':')?.0));
+    rows.flat_map(str::split_whitespace).collect()
 }
 
 /// The number of arrays of strings that name two or more operators, tests apart.
