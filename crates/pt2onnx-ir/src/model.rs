@@ -290,6 +290,12 @@ impl Model {
         }
     }
 
+    /// Takes a node out of its region's list.
+    pub(crate) fn unlink(&mut self, node: NodeId) {
+        let Links { prev, next } = self.links[node.index()];
+        self.link(self[node].region, prev, next);
+    }
+
     pub(crate) fn note_use(&mut self, value: Option<Value>, at: Use) {
         if let Some(v) = value {
             self.values[v.index()].uses.insert(at);
@@ -342,11 +348,10 @@ impl Model {
         if !self.is_unused(node) {
             return false;
         }
-        let (region, Links { prev, next }) = (self[node].region, self.links[node.index()]);
         for owned in self[node].regions().collect::<Vec<_>>() {
             self.clear(owned);
         }
-        self.link(region, prev, next);
+        self.unlink(node);
         self.tags[node.index()] = None;
         if let Some(gone) = self.nodes[node.index()].take() {
             for (i, value) in gone.inputs.into_iter().enumerate() {

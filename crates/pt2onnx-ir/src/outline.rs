@@ -1,8 +1,6 @@
 //! Moves nodes of a region into a new body, for a function: the opposite of inlining.
 
-use crate::{
-    Attributes, Def, InsertPoint, Model, NodeId, RegionId, Use, Value, ValueData, model::Links,
-};
+use crate::{Attributes, Def, InsertPoint, Model, NodeId, RegionId, Use, Value, ValueData};
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
@@ -186,8 +184,7 @@ impl Model {
 
     /// Moves a node to the end of another region.
     fn append(&mut self, node: NodeId, to: RegionId) {
-        let (from, Links { prev, next }) = (self[node].region(), self.links[node.index()]);
-        self.link(from, prev, next);
+        self.unlink(node);
         let last = self[to].last;
         self[node].region = to;
         self.link(to, last, Some(node));
@@ -200,9 +197,8 @@ impl Model {
         if node == before {
             return false;
         }
-        let (from, Links { prev, next }) = (self[node].region(), self.links[node.index()]);
-        self.link(from, prev, next);
-        let (to, last) = (self[before].region(), self.links[before.index()].prev);
+        self.unlink(node);
+        let (to, last) = (self[before].region(), self.prev(before));
         self[node].region = to;
         self.link(to, last, Some(node));
         self.link(to, Some(node), Some(before));
