@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use crate::eval;
 use crate::expr::{Expr, Node, View};
 use crate::func::Func;
+use crate::number;
 use crate::poly::{self, Coef, Term};
 
 /// `Max` and `Min` compare their arguments pairwise up to this number of arguments, because the
@@ -226,7 +227,7 @@ fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
                     *exponent = other.map_or(0, |(_, n)| *n).min(*exponent);
                     *exponent > 0
                 });
-                Term { coef: Coef::ratio(i128::try_from(poly::gcd(coef, known)).ok()?, 1)?, mono }
+                Term { coef: Coef::ratio(i128::try_from(number::gcd(coef, known)).ok()?, 1)?, mono }
             }
         });
     }
@@ -273,7 +274,7 @@ fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
             return None;
         };
         let divisor =
-            poly::gcd(u128::from(den.unsigned_abs()), u128::from(denominator.unsigned_abs()));
+            number::gcd(u128::from(den.unsigned_abs()), u128::from(denominator.unsigned_abs()));
         denominator = denominator.checked_mul(den / i64::try_from(divisor).ok()?)?;
     }
     let numerator = x * denominator;

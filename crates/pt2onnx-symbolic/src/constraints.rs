@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
 use crate::memo::Memo;
+use crate::number;
 use crate::poly::{self, Coef};
 use crate::range::{Interval, Range, ceil_div, floor_div};
 use rustc_hash::FxHashMap;
@@ -311,7 +312,7 @@ pub(crate) fn primitive(expr: &Expr) -> Expr {
         let Some(coef) = term.coef.as_int() else {
             return expr.clone();
         };
-        common = poly::gcd(common, coef.unsigned_abs().into());
+        common = number::gcd(common, coef.unsigned_abs().into());
     }
     let negative = terms.first().is_some_and(|term| term.coef.is_negative());
     let scale = i128::try_from(common)

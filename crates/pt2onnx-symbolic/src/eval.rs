@@ -5,104 +5,11 @@ use std::cmp::Ordering;
 
 use crate::expr::{Expr, View};
 use crate::func::Func;
-use crate::poly::{self, Coef};
+use crate::number::Number;
+use crate::poly::Coef;
 use crate::range::{ceil_div, floor_div};
 
-/// A Python number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
-    /// Numerator and a positive denominator, in lowest terms.
-    Exact(i128, i128),
-    Float(f64),
-}
-
-use Value::{Exact, Float};
-
-impl Value {
-    fn ratio(num: i128, den: i128) -> Option<Value> {
-        if den == 0 {
-            return None;
-        }
-        let divisor = i128::try_from(poly::gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
-        let sign = den.signum();
-        Some(Exact((num / divisor).checked_mul(sign)?, (den / divisor).checked_mul(sign)?))
-    }
-
-    fn int(value: i128) -> Value {
-        Exact(value, 1)
-    }
-
-    fn bool(value: bool) -> Value {
-        Value::int(value.into())
-    }
-
-    fn as_f64(self) -> f64 {
-        match self {
-            Exact(num, den) => num as f64 / den as f64,
-            Float(value) => value,
-        }
-    }
-
-    fn as_int(self) -> Option<i128> {
-        match self {
-            Exact(value, 1) => Some(value),
-            _ => None,
-        }
-    }
-
-    fn is_true(self) -> bool {
-        self != Value::int(0) && self != Float(0.0)
-    }
-
-    fn add(self, other: Value) -> Option<Value> {
-        match (self, other) {
-            (Exact(a, b), Exact(c, d)) => {
-                Value::ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?)
-            }
-            _ => Some(Float(self.as_f64() + other.as_f64())),
-        }
-    }
-
-    fn mul(self, other: Value) -> Option<Value> {
-        match (self, other) {
-            (Exact(a, b), Exact(c, d)) => Value::ratio(a.checked_mul(c)?, b.checked_mul(d)?),
-            _ => Some(Float(self.as_f64() * other.as_f64())),
-        }
-    }
-
-    fn pow(self, exponent: Value) -> Option<Value> {
-        let (Exact(num, den), Exact(n, 1)) = (self, exponent) else {
-            return Some(Float(self.as_f64().powf(exponent.as_f64())));
-        };
-        let power = |base: i128| match base {
-            0 | 1 => Some(base),
-            -1 => Some(if n % 2 == 0 { 1 } else { -1 }),
-            _ => base.checked_pow(u32::try_from(n.unsigned_abs()).ok()?),
-        };
-        let (num, den) = (power(num)?, power(den)?);
-        match n {
-            0 => Some(Value::int(1)),
-            1.. => Value::ratio(num, den),
-            _ => Value::ratio(den, num),
-        }
-    }
-
-    /// 2 to the power of a natural number.
-    fn power_of_two(self) -> Option<Value> {
-        Value::int(2).pow(self.natural()?)
-    }
-
-    fn natural(self) -> Option<Value> {
-        self.as_int().filter(|n| *n >= 0).map(Value::int)
-    }
-
-    fn compare(self, other: Value) -> Option<Ordering> {
-        match (self, other) {
-            (Exact(a, b), Exact(c, d)) => Some(a.checked_mul(d)?.cmp(&c.checked_mul(b)?)),
-            _ => self.as_f64().partial_cmp(&other.as_f64()),
-        }
-    }
-}
+use Number::{Exact, Float};
 
 fn floor_mod(a: i128, b: i128) -> Option<i128> {
     let rest = a.checked_rem(b)?;
@@ -110,7 +17,7 @@ fn floor_mod(a: i128, b: i128) -> Option<i128> {
 }
 
 /// The integer that a rounding function returns for a number.
-fn round(func: Func, value: Value) -> Option<Value> {
+fn round(func: Func, value: Number) -> Option<Number> {
     use Func::*;
     let rounded = match value {
         Exact(num, den) => {
@@ -137,7 +44,7 @@ fn round(func: Func, value: Value) -> Option<Value> {
             (rounded.abs() < 2f64.powi(126)).then_some(rounded as i128)?
         }
     };
-    Some(Value::int(rounded))
+    Some(Number::int(rounded))
 }
 
 /// What a comparison of two numbers in this order is; `None` for other functions.
@@ -153,24 +60,26 @@ pub(crate) fn compares(func: Func, order: Ordering) -> Option<bool> {
     })
 }
 
-type Env<'a> = &'a dyn Fn(&str) -> Option<Value>;
+type Env<'a> = &'a dyn Fn(&str) -> Option<Number>;
 
-fn eval(expr: &Expr, env: Env) -> Option<Value> {
+fn eval(expr: &Expr, env: Env) -> Option<Number> {
     match expr.view() {
-        View::Int(value) => Some(Value::int(value.into())),
+        View::Int(value) => Some(Number::int(value.into())),
         View::Rational(num, den) => Some(Exact(num.into(), den.into())),
         View::Float(value) => Some(Float(value)),
         View::Symbol(name) => env(name),
-        View::Add(args) => args.iter().try_fold(Value::int(0), |sum, arg| sum.add(eval(arg, env)?)),
+        View::Add(args) => {
+            args.iter().try_fold(Number::int(0), |sum, arg| sum.add(eval(arg, env)?))
+        }
         View::Mul(args) => {
-            args.iter().try_fold(Value::int(1), |product, arg| product.mul(eval(arg, env)?))
+            args.iter().try_fold(Number::int(1), |product, arg| product.mul(eval(arg, env)?))
         }
         View::Pow(base, exponent) => eval(base, env)?.pow(eval(exponent, env)?),
         View::Call(func, args) => eval_call(func, args, env),
     }
 }
 
-fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
+fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Number> {
     use Func::*;
     if !func.takes(args.len()) {
         return None;
@@ -184,21 +93,21 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
         (And | Or, _) => {
             for arg in args {
                 if eval(arg, env)?.is_true() == (func == Or) {
-                    return Some(Value::bool(func == Or));
+                    return Some(Number::bool(func == Or));
                 }
             }
-            return Some(Value::bool(func == And));
+            return Some(Number::bool(func == And));
         }
         // The quotient of two integers is rounded exactly, without a double in between.
         (CeilToInt | FloorToInt | TruncToInt | RoundToInt, [x])
             if let View::Call(IntTrueDiv, [a, b]) = x.view() =>
         {
-            let quotient = Value::ratio(eval(a, env)?.as_int()?, eval(b, env)?.as_int()?)?;
+            let quotient = Number::ratio(eval(a, env)?.as_int()?, eval(b, env)?.as_int()?)?;
             return round(func, quotient);
         }
         _ => {}
     }
-    let values: Option<Vec<Value>> = args.iter().map(|arg| eval(arg, env)).collect();
+    let values: Option<Vec<Number>> = args.iter().map(|arg| eval(arg, env)).collect();
     let values = values?;
     match values.as_slice() {
         [x] => unary(func, *x),
@@ -207,18 +116,18 @@ fn eval_call(func: Func, args: &[Expr], env: Env) -> Option<Value> {
         }
         [a, b, c] if func == ModularIndexing => {
             let quotient = floor_div(a.as_int()?, b.as_int()?)?;
-            floor_mod(quotient, c.as_int()?).map(Value::int)
+            floor_mod(quotient, c.as_int()?).map(Number::int)
         }
         _ => many(func, &values),
     }
 }
 
-fn unary(func: Func, x: Value) -> Option<Value> {
+fn unary(func: Func, x: Number) -> Option<Number> {
     use Func::*;
     let float = |function: fn(f64) -> f64| Some(Float(function(x.as_f64())));
     match func {
         Identity | Max | Min => Some(x),
-        Not => Some(Value::bool(!x.is_true())),
+        Not => Some(Number::bool(!x.is_true())),
         Abs => match x {
             Exact(num, den) => Some(Exact(num.checked_abs()?, den)),
             Float(value) => Some(Float(value.abs())),
@@ -245,10 +154,10 @@ fn unary(func: Func, x: Value) -> Option<Value> {
     }
 }
 
-fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
+fn binary(func: Func, a: Number, b: Number) -> Option<Number> {
     use Func::*;
     let ints = |function: fn(i128, i128) -> Option<i128>| {
-        function(a.as_int()?, b.as_int()?).map(Value::int)
+        function(a.as_int()?, b.as_int()?).map(Number::int)
     };
     Some(match func {
         FloorDiv | CleanDiv => ints(floor_div)?,
@@ -263,7 +172,7 @@ fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
         FloatPow => Float(a.as_f64().powf(b.as_f64())),
         PowByNatural => a.pow(b.natural()?)?,
         LShift => a.mul(b.power_of_two()?)?,
-        RShift => Value::int(floor_div(a.as_int()?, b.power_of_two()?.as_int()?)?),
+        RShift => Number::int(floor_div(a.as_int()?, b.power_of_two()?.as_int()?)?),
         RoundDecimal => {
             let scale = 10f64.powi(i32::try_from(b.as_int()?).ok()?);
             Float((a.as_f64() * scale).round_ties_even() / scale)
@@ -271,11 +180,11 @@ fn binary(func: Func, a: Value, b: Value) -> Option<Value> {
         BitwiseAnd => ints(|a, b| Some(a & b))?,
         BitwiseOr => ints(|a, b| Some(a | b))?,
         BitwiseXor => ints(|a, b| Some(a ^ b))?,
-        _ => Value::bool(compares(func, a.compare(b)?)?),
+        _ => Number::bool(compares(func, a.compare(b)?)?),
     })
 }
 
-fn many(func: Func, values: &[Value]) -> Option<Value> {
+fn many(func: Func, values: &[Number]) -> Option<Number> {
     match func {
         Func::Max | Func::Min => {
             let (first, rest) = values.split_first()?;
@@ -299,11 +208,11 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
             let mut expected = 1i128;
             for (stride, size) in dims {
                 if stride != expected {
-                    return Some(Value::bool(false));
+                    return Some(Number::bool(false));
                 }
                 expected = expected.checked_mul(size)?;
             }
-            Some(Value::bool(true))
+            Some(Number::bool(true))
         }
         _ => None,
     }
@@ -315,15 +224,12 @@ pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
     if let (Func::IntTrueDiv, [a, b]) = (func, args) {
         // Folded only if a double holds the quotient exactly, because an unfolded quotient is
         // rounded exactly.
-        let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
+        let quotient = Number::ratio(a.as_int()?.into(), b.as_int()?.into())?;
         let Exact(num, den) = quotient else { return None };
         return (den.count_ones() == 1 && num.unsigned_abs() <= 1 << 53)
             .then(|| Expr::float(quotient.as_f64()));
     }
-    match eval_call(func, args, &|_| None)? {
-        Exact(num, den) => Coef::ratio(num, den).map(Coef::to_expr),
-        Float(value) => Some(Expr::float(value)),
-    }
+    Coef::fit(eval_call(func, args, &|_| None)?).map(Coef::to_expr)
 }
 
 impl Expr {
@@ -334,7 +240,7 @@ impl Expr {
     /// integer in `i64`. Floats in the computation are doubles as in Python, but the quotient of
     /// two integers is rounded exactly.
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
-        let env = |name: &str| value(name).map(|value| Value::int(value.into()));
+        let env = |name: &str| value(name).map(|value| Number::int(value.into()));
         i64::try_from(eval(self, &env)?.as_int()?).ok()
     }
 }

@@ -30,6 +30,7 @@
 
 // The layers, from the bottom up. A file uses only those above it in this list.
 // - func: names and arity of the functions
+// - number: numbers
 // - range: ranges and interval arithmetic
 // - expr: the data type: nodes, raw constructors, comparison
 // - poly: expressions as polynomials
@@ -54,6 +55,7 @@ mod expr;
 mod func;
 mod memo;
 mod normal;
+mod number;
 mod parse;
 mod poly;
 mod proof;

@@ -4,6 +4,7 @@
 use crate::apply::split_whole;
 use crate::expr::{Expr, View};
 use crate::func::Func;
+use crate::number;
 use crate::poly::{self, Coef, Term};
 
 impl Expr {
@@ -81,7 +82,7 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
         part(left, &mut rest);
         if !term.mono.is_empty() {
             // Both are at most i64::MAX, and so is their common divisor.
-            common = poly::gcd(common.into(), left.unsigned_abs().into()) as u64;
+            common = number::gcd(common.into(), left.unsigned_abs().into()) as u64;
         }
     }
     // The constant is rounded down to a multiple of the common factor of the other terms: the rest

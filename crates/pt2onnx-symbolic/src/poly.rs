@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use crate::expr::{Expr, Node, View};
+use crate::number::Number;
 
 /// A product or a power is not multiplied out if the result would have more terms than this.
 pub const MAX_TERMS: usize = 128;
@@ -33,23 +34,27 @@ pub(crate) struct Term {
     pub mono: Mono,
 }
 
-pub(crate) fn gcd(a: u128, b: u128) -> u128 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 impl Coef {
     pub const ONE: Coef = Coef::Exact(1, 1);
 
     /// The fraction `num / den`. `None` if `den` is 0 or the fraction in lowest terms does not fit.
     pub fn ratio(num: i128, den: i128) -> Option<Coef> {
-        if den == 0 {
-            return None;
+        Coef::fit(Number::ratio(num, den)?)
+    }
+
+    /// A number, if it fits.
+    pub fn fit(number: Number) -> Option<Coef> {
+        Some(match number {
+            Number::Exact(num, den) => Coef::Exact(num.try_into().ok()?, den.try_into().ok()?),
+            Number::Float(value) => Coef::Float(value),
+        })
+    }
+
+    fn number(self) -> Number {
+        match self {
+            Coef::Exact(num, den) => Number::Exact(num.into(), den.into()),
+            Coef::Float(value) => Number::Float(value),
         }
-        let divisor = i128::try_from(gcd(num.unsigned_abs(), den.unsigned_abs())).ok()?;
-        let (num, den) = (num / divisor, den / divisor);
-        let (num, den) =
-            if den < 0 { (num.checked_neg()?, den.checked_neg()?) } else { (num, den) };
-        Some(Coef::Exact(num.try_into().ok()?, den.try_into().ok()?))
     }
 
     pub fn as_int(self) -> Option<i64> {
@@ -60,10 +65,7 @@ impl Coef {
     }
 
     fn as_f64(self) -> f64 {
-        match self {
-            Coef::Exact(num, den) => num as f64 / den as f64,
-            Coef::Float(value) => value,
-        }
+        self.number().as_f64()
     }
 
     fn is_zero(self) -> bool {
@@ -81,38 +83,15 @@ impl Coef {
     }
 
     fn add(self, other: Coef) -> Option<Coef> {
-        match (self, other) {
-            (Coef::Exact(a, b), Coef::Exact(c, d)) => {
-                let [a, b, c, d] = [a, b, c, d].map(i128::from);
-                Coef::ratio((a * d).checked_add(c * b)?, b * d)
-            }
-            _ => Some(Coef::Float(self.as_f64() + other.as_f64())),
-        }
+        Coef::fit(self.number().add(other.number())?)
     }
 
     pub fn mul(self, other: Coef) -> Option<Coef> {
-        match (self, other) {
-            (Coef::Exact(a, b), Coef::Exact(c, d)) => {
-                let [a, b, c, d] = [a, b, c, d].map(i128::from);
-                Coef::ratio(a * c, b * d)
-            }
-            _ => Some(Coef::Float(self.as_f64() * other.as_f64())),
-        }
+        Coef::fit(self.number().mul(other.number())?)
     }
 
     fn pow(self, exponent: i64) -> Option<Coef> {
-        match self {
-            Coef::Exact(num, den) => {
-                let power = |base: i64| match base {
-                    0 | 1 => Some(base),
-                    -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
-                    _ => base.checked_pow(u32::try_from(exponent.unsigned_abs()).ok()?),
-                };
-                let (num, den) = (i128::from(power(num)?), i128::from(power(den)?));
-                if exponent < 0 { Coef::ratio(den, num) } else { Coef::ratio(num, den) }
-            }
-            Coef::Float(value) => Some(Coef::Float(value.powf(exponent as f64))),
-        }
+        Coef::fit(self.number().pow(Number::int(exponent.into()))?)
     }
 
     pub fn to_expr(self) -> Expr {

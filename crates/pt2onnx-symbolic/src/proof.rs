@@ -6,6 +6,7 @@ use std::cell::Cell;
 use crate::constraints::{Constraints, primitive};
 use crate::expr::{Expr, View};
 use crate::func::Func;
+use crate::number;
 use crate::poly::{self, Term};
 use crate::range::Interval;
 
@@ -210,7 +211,7 @@ fn never_zero(expr: &Expr) -> bool {
             // There are several if their sum does not fit in a coefficient.
             constant += i128::from(coef);
         } else if term.is_integer() {
-            common = poly::gcd(common, coef.unsigned_abs().into());
+            common = number::gcd(common, coef.unsigned_abs().into());
         } else {
             return false;
         }
