@@ -110,6 +110,11 @@ impl Place {
         }
     }
 
+    /// The error that no tensor can be made of what is stored for one.
+    pub(crate) fn tensor(&self, what: &'static str, name: &str, error: TensorError) -> Error {
+        Error::Tensor { place: self.clone(), what, name: name.to_owned(), error: Box::new(error) }
+    }
+
     /// The error that something is wrong with a record in it.
     pub(crate) fn record(&self, record: &str, problem: RecordProblem) -> Error {
         Error::Record { place: self.clone(), record: record.to_owned(), problem }

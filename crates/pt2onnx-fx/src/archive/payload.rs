@@ -1,7 +1,7 @@
 //! Weights and constants: the `*_config.json` that says which record holds which tensor, and the
 //! views of the records.
 
-use super::{open::Archive, torch_save::Saved};
+use super::{open::Archive, stored_tensor::stored, torch_save::Saved};
 use crate::{
     error::{Error, Invalid, Place, Result},
     graph::build,
@@ -108,17 +108,7 @@ impl Archive {
         let offset = known(std::slice::from_ref(&tensor.storage_offset), "the offset")?;
         let offset = offset.first().copied().unwrap_or_default();
         let (storage, _) = self.records.required(&format!("{folder}{}", &*meta.path_name))?;
-        // A tensor of FakeTensorMode is saved as no bytes.
-        let view = if storage.bytes().is_empty() && !sizes.contains(&0) {
-            Tensor::absent(dtype, sizes)
-        } else {
-            Tensor::strided(dtype, sizes, strides, offset, storage)
-        };
-        view.map_err(|error| Error::Tensor {
-            place: place.clone(),
-            what,
-            name: name.to_owned(),
-            error: Box::new(error),
-        })
+        let view = stored(dtype, sizes, strides, offset, storage);
+        view.map_err(|error| place.tensor(what, name, error))
     }
 }

@@ -4,7 +4,7 @@ use super::{
     pickle::{Id, Pickle, Value},
     records::Records,
 };
-use pt2onnx_tensor::{DType, Tensor, TensorError};
+use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
 use std::sync::Arc;
 
 /// A view of a storage.
@@ -48,8 +48,7 @@ impl StoredTensor {
         })
     }
 
-    /// The view, with this element type. A storage of no bytes is that of a tensor without values,
-    /// as FakeTensorMode saves it. `None` if there is no such record.
+    /// The view, with this element type. `None` if there is no such record.
     pub fn view(
         self,
         records: &Records,
@@ -57,10 +56,22 @@ impl StoredTensor {
         dtype: DType,
     ) -> Option<Result<Tensor, TensorError>> {
         let storage = records.get(&format!("{folder}/{}", self.record))?;
-        Some(if storage.bytes().is_empty() && !self.sizes.contains(&0) {
-            Tensor::absent(dtype, self.sizes)
-        } else {
-            Tensor::strided(dtype, self.sizes, self.strides, self.offset, storage)
-        })
+        Some(stored(dtype, self.sizes, self.strides, self.offset, storage))
+    }
+}
+
+/// A view of a storage. One of no bytes is that of a tensor without values, as FakeTensorMode saves
+/// it.
+pub(super) fn stored(
+    dtype: DType,
+    sizes: Vec<usize>,
+    strides: Vec<usize>,
+    offset: usize,
+    storage: Storage,
+) -> Result<Tensor, TensorError> {
+    if storage.bytes().is_empty() && !sizes.contains(&0) {
+        Tensor::absent(dtype, sizes)
+    } else {
+        Tensor::strided(dtype, sizes, strides, offset, storage)
     }
 }

@@ -124,12 +124,7 @@ impl Saved {
             self.problem(Problem::NoTensor { name, what })
         })?;
         let view = view.ok_or_else(|| self.problem(Problem::Malformed(name.to_owned())))?;
-        view.map_err(|error| Error::Tensor {
-            place: self.place.clone(),
-            what: "tensor",
-            name: name.to_owned(),
-            error: Box::new(error),
-        })
+        view.map_err(|error| self.place.tensor("tensor", name, error))
     }
 
     /// The tensor that a call makes. `Err` describes another object; `None` if its arguments are
