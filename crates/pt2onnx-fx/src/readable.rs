@@ -12,32 +12,12 @@ use crate::text::short_name;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::{self, Display, Write, from_fn};
 
-/// Functions of Python's `operator` that are printed as Python's operators.
-const OPERATORS: [(&str, &str); 20] = [
-    ("add", "+"),
-    ("sub", "-"),
-    ("mul", "*"),
-    ("floordiv", "//"),
-    ("truediv", "/"),
-    ("div", "/"),
-    ("mod", "%"),
-    ("pow", "**"),
-    ("lshift", "<<"),
-    ("rshift", ">>"),
-    ("and_", "&"),
-    ("or_", "|"),
-    ("xor", "^"),
-    ("matmul", "@"),
-    ("eq", "=="),
-    ("ne", "!="),
-    ("lt", "<"),
-    ("gt", ">"),
-    ("le", "<="),
-    ("ge", ">="),
-];
+/// Functions of Python's `operator`, each before the operator that it is printed as.
+const OPERATORS: &str = "add + sub - mul * floordiv // truediv / div / mod % pow ** lshift << \
+    rshift >> and_ & or_ | xor ^ matmul @ eq == ne != lt < gt > le <= ge >=";
 
 /// Those of one operand.
-const PREFIXES: [(&str, &str); 3] = [("pos", "+"), ("neg", "-"), ("invert", "~")];
+const PREFIXES: &str = "pos + neg - invert ~";
 
 /// An empty line, as PyTorch writes it.
 const EMPTY: &str = "    \n";
@@ -195,14 +175,16 @@ fn lines(node: &Node) -> Vec<Line<'_>> {
 }
 
 fn call(target: &OpName, args: Vec<String>, keyword: Vec<String>) -> String {
-    let find = |table: &[(&str, &'static str)]| {
-        let known = table.iter().find(|(name, _)| *name == &*target.name);
-        known.map(|(_, symbol)| *symbol).filter(|_| &*target.namespace == "_operator")
+    let of_python = &*target.namespace == "_operator";
+    let find = |table: &'static str| {
+        let mut words = table.split(' ');
+        words.find(|word| of_python && *word == &*target.name)?;
+        words.next()
     };
     match args.as_slice() {
-        [a, b] if let Some(symbol) = find(&OPERATORS) => return format!("{a} {symbol} {b}"),
-        [a, b] if find(&[("getitem", "")]).is_some() => return format!("{a}[{b}]"),
-        [a] if let Some(symbol) = find(&PREFIXES) => return format!("{symbol}{a}"),
+        [a, b] if let Some(symbol) = find(OPERATORS) => return format!("{a} {symbol} {b}"),
+        [a, b] if of_python && &*target.name == "getitem" => return format!("{a}[{b}]"),
+        [a] if let Some(symbol) = find(PREFIXES) => return format!("{symbol}{a}"),
         _ => {}
     }
     let all: Vec<String> = args.into_iter().chain(keyword).collect();

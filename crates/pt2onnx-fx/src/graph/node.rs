@@ -233,7 +233,48 @@ macro_rules! from {
 }
 from!(bool => Bool, i64 => Int, f64 => Float, DType => DType, &str => String);
 
+/// Defines a method that calls `f` with the name of every value in an argument.
+macro_rules! for_each_name {
+    ($(#[$doc:meta])* $method:ident, $iter:ident, $values:ident $(, $mut:tt)?) => {
+        $(#[$doc])*
+        pub fn $method<'a>(&'a $($mut)? self, f: &mut dyn FnMut(&'a $($mut)? Name)) {
+            fn name<T>(arg: & $($mut)? SymArg<T>) -> Option<& $($mut)? Name> {
+                match arg {
+                    SymArg::Name(name) => Some(name),
+                    _ => None,
+                }
+            }
+            match self {
+                Argument::Tensor(n)
+                | Argument::OptionalTensor(Some(n))
+                | Argument::SymInt(SymArg::Name(n))
+                | Argument::SymFloat(SymArg::Name(n))
+                | Argument::SymBool(SymArg::Name(n))
+                | Argument::CustomObj(CustomObj { name: n, .. }) => f(n),
+                Argument::Tensors(names) => names.$iter().for_each(f),
+                Argument::OptionalTensors(names) => names.$iter().flatten().for_each(f),
+                Argument::NestedTensors(names) => names.$iter().flatten().for_each(f),
+                Argument::SymInts(args) => args.$iter().filter_map(name).for_each(f),
+                Argument::SymFloats(args) => args.$iter().filter_map(name).for_each(f),
+                Argument::SymBools(args) => args.$iter().filter_map(name).for_each(f),
+                Argument::Dict(args) => args.$values().for_each(|a| a.$method(f)),
+                _ => {}
+            }
+        }
+    };
+}
+
 impl Argument {
+    for_each_name! {
+        /// Calls `f` with the name of every value in it, in order. Names within bodies are not
+        /// visited.
+        for_each_name, iter, values
+    }
+    for_each_name! {
+        /// As [`Argument::for_each_name`], with mutable names.
+        for_each_name_mut, iter_mut, values_mut, mut
+    }
+
     /// A size.
     pub fn size(size: &Expr) -> Self {
         size.as_int().map_or_else(|| Self::SymInt(SymArg::Expr(size.clone())), Self::Int)
@@ -294,27 +335,6 @@ impl Argument {
         }
     }
 
-    /// Calls `f` with the name of every value in it, in order. Names within bodies are not visited.
-    pub fn for_each_name<'a>(&'a self, f: &mut dyn FnMut(&'a Name)) {
-        fn sym<'a, T>(args: &'a [SymArg<T>], f: &mut dyn FnMut(&'a Name)) {
-            args.iter().for_each(|a| {
-                if let SymArg::Name(n) = a {
-                    f(n);
-                }
-            });
-        }
-        match self {
-            Argument::Tensors(names) => names.iter().for_each(f),
-            Argument::OptionalTensors(names) => names.iter().flatten().for_each(f),
-            Argument::NestedTensors(names) => names.iter().flatten().for_each(f),
-            Argument::SymInts(args) => sym(args, f),
-            Argument::SymFloats(args) => sym(args, f),
-            Argument::SymBools(args) => sym(args, f),
-            Argument::Dict(args) => args.values().for_each(|a| a.for_each_name(f)),
-            _ => self.name().into_iter().for_each(f),
-        }
-    }
-
     /// Calls `f` with each expression over the program's symbols.
     pub fn for_each_expr<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         let args = match self {
@@ -326,33 +346,6 @@ impl Argument {
             if let SymArg::Expr(e) = arg {
                 f(e);
             }
-        }
-    }
-
-    /// As [`Argument::for_each_name`], with mutable names.
-    pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(&mut Name)) {
-        fn sym<T>(args: &mut [SymArg<T>], f: &mut dyn FnMut(&mut Name)) {
-            args.iter_mut().for_each(|a| {
-                if let SymArg::Name(n) = a {
-                    f(n);
-                }
-            });
-        }
-        match self {
-            Argument::Tensor(n)
-            | Argument::OptionalTensor(Some(n))
-            | Argument::SymInt(SymArg::Name(n))
-            | Argument::SymFloat(SymArg::Name(n))
-            | Argument::SymBool(SymArg::Name(n))
-            | Argument::CustomObj(CustomObj { name: n, .. }) => f(n),
-            Argument::Tensors(names) => names.iter_mut().for_each(f),
-            Argument::OptionalTensors(names) => names.iter_mut().flatten().for_each(f),
-            Argument::NestedTensors(names) => names.iter_mut().flatten().for_each(f),
-            Argument::SymInts(args) => sym(args, f),
-            Argument::SymFloats(args) => sym(args, f),
-            Argument::SymBools(args) => sym(args, f),
-            Argument::Dict(args) => args.values_mut().for_each(|a| a.for_each_name_mut(f)),
-            _ => {}
         }
     }
 }

@@ -103,28 +103,18 @@ impl View {
 
     /// Whether the view shows whole elements of its base, so that it can be taken of their indices.
     pub(crate) fn is_of_elements(&self) -> bool {
-        match self {
-            Self::Itself
-            | Self::Same
-            | Self::Shape
-            | Self::Permute(_)
-            | Self::Select { .. }
-            | Self::Slice { .. }
-            | Self::Diagonal { .. }
-            | Self::Unfold { .. }
-            | Self::Expand
-            | Self::Grid { .. }
-            | Self::AsStrided { .. } => true,
+        !matches!(
+            self,
             Self::DType
-            | Self::Adjoint
-            | Self::Real
-            | Self::Imag
-            | Self::AsReal
-            | Self::AsComplex
-            | Self::Conj
-            | Self::Neg
-            | Self::Unknown => false,
-        }
+                | Self::Adjoint
+                | Self::Real
+                | Self::Imag
+                | Self::AsReal
+                | Self::AsComplex
+                | Self::Conj
+                | Self::Neg
+                | Self::Unknown
+        )
     }
 }
 

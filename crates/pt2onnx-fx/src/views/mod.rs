@@ -11,6 +11,7 @@ use pt2onnx_symbolic::{Constraints, Expr};
 
 /// How a tensor views its base. Dimensions are counted from the first one, from 0 on.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum View {
     /// The base itself: the operator returns its argument. A change of the shape of one in place
     /// changes that of the other.
@@ -26,57 +27,21 @@ pub enum View {
     /// The last two dimensions exchanged, conjugated.
     Adjoint,
     /// One index of a dimension, which is removed.
-    Select {
-        /// The dimension.
-        dim: i64,
-        /// The index.
-        index: Argument,
-    },
+    Select { dim: i64, index: Argument },
     /// A range of a dimension, bounds as `aten::slice` has them.
-    Slice {
-        /// The dimension.
-        dim: i64,
-        /// The first index.
-        start: Argument,
-        /// The index after the last one.
-        end: Argument,
-        /// The steps between indices.
-        step: Argument,
-    },
-    /// A diagonal of two dimensions, as the last one.
-    Diagonal {
-        /// Which diagonal: 0 is the main one, and those above it are positive.
-        offset: i64,
-        /// The dimension of rows.
-        dim1: i64,
-        /// The dimension of columns.
-        dim2: i64,
-    },
-    /// Windows along a dimension.
-    Unfold {
-        /// The dimension.
-        dim: i64,
-        /// The size of each window.
-        size: i64,
-        /// The distance between the first elements of two windows.
-        step: i64,
-    },
+    Slice { dim: i64, start: Argument, end: Argument, step: Argument },
+    /// A diagonal of two dimensions, as the last one. `offset` is 0 for the main one, and positive
+    /// for those above it.
+    Diagonal { offset: i64, dim1: i64, dim2: i64 },
+    /// Windows of `size` along a dimension, whose starts are `step` apart.
+    Unfold { dim: i64, size: i64, step: i64 },
     /// Dimensions of one element repeated.
     Expand,
     /// The elements along this dimension, repeated along the others: a result of `meshgrid`.
-    Grid {
-        /// The dimension.
-        dim: usize,
-    },
-    /// Elements of the whole storage, by strides. The base must be the whole storage.
-    AsStrided {
-        /// The sizes.
-        size: Vec<Expr>,
-        /// The strides, in elements.
-        stride: Vec<Expr>,
-        /// The index of the first element in the storage.
-        offset: Expr,
-    },
+    Grid { dim: usize },
+    /// Elements of the whole storage, by strides in elements, from `offset` on. The base must be
+    /// the whole storage.
+    AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
     /// The real parts.
     Real,
     /// The imaginary parts.
