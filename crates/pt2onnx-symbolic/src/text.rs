@@ -24,6 +24,51 @@ use winnow::{
     prelude::*,
 };
 
+/// Defines an enum whose members have names in texts.
+///
+/// ```
+/// pt2onnx_symbolic::named_enum! {
+///     /// A colour.
+///     pub enum Colour {
+///         Red = "red",
+///         Green = "green",
+///     }
+/// }
+/// assert_eq!(Colour::of_name("green"), Some(Colour::Green));
+/// assert_eq!(Colour::ALL.map(Colour::name), ["red", "green"]);
+/// ```
+#[macro_export]
+macro_rules! named_enum {
+    ($(#[$attr:meta])* pub enum $ty:ident { $($member:ident = $name:literal,)* }) => {
+        $(#[$attr])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "the names are the documentation")]
+        pub enum $ty { $($member,)* }
+
+        impl $ty {
+            /// All members.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$member),*];
+
+            /// Its name in texts.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$member => $name,)* }
+            }
+
+            /// The member of this name.
+            pub fn of_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|member| member.name() == name)
+            }
+        }
+
+        /// Its name in texts.
+        impl std::fmt::Display for $ty {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
 /// The deepest nesting that [`Reader::enter`] allows.
 pub const MAX_NESTING: u32 = 64;
 
