@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(NonZeroU32);
@@ -21,29 +21,20 @@ macro_rules! id {
                 Self(number.unwrap_or(NonZeroU32::MAX))
             }
         }
-    };
+    )*};
 }
-id!(
+ids! {
     /// A value: a graph input, a constant or a node's output.
     Value
-);
-id!(
     /// A node.
     NodeId
-);
-id!(
     /// A region: the main graph, a body of `If`, `Loop` or `Scan`, or a function's body.
     RegionId
-);
-id!(
     /// An origin: a node of the source program.
     OriginId
-);
-
-id!(
     /// A call of a module in the source program.
     ModuleId
-);
+}
 
 impl RegionId {
     /// The main graph of every model.

@@ -442,7 +442,7 @@ impl Builder<'_> {
         }
         let axes = (!axes.is_empty()).then(|| self.axes(axes));
         let given = attributes([("keepdims", i64::from(keepdims).into())]);
-        self.emit1(op.op(), &[Some(x), axes], given)
+        self.emit1(op.name(), &[Some(x), axes], given)
     }
 
     /// `Gather`: the elements of `x` at `indices` along `axis`. Reports a diagnostic if `x` has no

@@ -68,60 +68,23 @@ pub struct AttributeSchema {
     pub default: Option<AttributeDefault>,
 }
 
-/// Type of an attribute: `AttributeProto.AttributeType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are ONNX's")]
-pub enum AttributeKind {
-    Float,
-    Int,
-    String,
-    Tensor,
-    Graph,
-    SparseTensor,
-    TypeProto,
-    Floats,
-    Ints,
-    Strings,
-    Tensors,
-    Graphs,
-    SparseTensors,
-    TypeProtos,
-}
-
-impl AttributeKind {
-    /// All types of attributes, and their names in ONNX text.
-    const NAMES: [(Self, &str); 14] = [
-        (Self::Float, "float"),
-        (Self::Int, "int"),
-        (Self::String, "string"),
-        (Self::Tensor, "tensor"),
-        (Self::Graph, "graph"),
-        (Self::SparseTensor, "sparse_tensor"),
-        (Self::TypeProto, "type_proto"),
-        (Self::Floats, "floats"),
-        (Self::Ints, "ints"),
-        (Self::Strings, "strings"),
-        (Self::Tensors, "tensors"),
-        (Self::Graphs, "graphs"),
-        (Self::SparseTensors, "sparse_tensors"),
-        (Self::TypeProtos, "type_protos"),
-    ];
-
-    /// The name in ONNX text: `float`, `type_proto`.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
-    }
-
-    /// The type of this name in ONNX text.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(kind, _)| kind)
-    }
-}
-
-/// [`AttributeKind::name`].
-impl std::fmt::Display for AttributeKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+pt2onnx_symbolic::named_enum! {
+    /// Type of an attribute: `AttributeProto.AttributeType`.
+    pub enum AttributeKind {
+        Float = "float",
+        Int = "int",
+        String = "string",
+        Tensor = "tensor",
+        Graph = "graph",
+        SparseTensor = "sparse_tensor",
+        TypeProto = "type_proto",
+        Floats = "floats",
+        Ints = "ints",
+        Strings = "strings",
+        Tensors = "tensors",
+        Graphs = "graphs",
+        SparseTensors = "sparse_tensors",
+        TypeProtos = "type_protos",
     }
 }
 
