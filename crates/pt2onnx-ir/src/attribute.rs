@@ -12,9 +12,6 @@ use std::borrow::Cow;
 pub type Attributes = Vec<(Cow<'static, str>, Attribute)>;
 
 /// The value of an attribute.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are ONNX's")]
 pub enum Attribute {

@@ -8,9 +8,6 @@ use std::fmt;
 pub type Shape = Vec<Expr>;
 
 /// Type of a value.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A dense tensor.

@@ -10,9 +10,6 @@ use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// The definition of a value.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug)]
 pub enum Def {
     /// An output of a node, and its position.

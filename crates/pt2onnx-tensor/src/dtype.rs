@@ -15,9 +15,6 @@ enum Kind {
 macro_rules! types {
     ($($dtype:ident: $kind:ident, $bits:literal, $name:literal;)*) => {
         /// Element type of a tensor.
-        ///
-        /// The enum is exhaustive on purpose: if a type is added, the compiler finds each table
-        /// that lacks it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "the names are the documentation")]
         pub enum DType { $($dtype,)* }
