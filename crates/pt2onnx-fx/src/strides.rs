@@ -157,7 +157,6 @@ pub fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Device, Layout};
     use pt2onnx_tensor::DType;
 
     fn exprs(text: &str) -> Vec<Expr> {
@@ -165,15 +164,7 @@ mod tests {
     }
 
     fn meta(sizes: &str, strides: &str) -> TensorMeta {
-        TensorMeta {
-            dtype: DType::F32,
-            sizes: exprs(sizes),
-            strides: exprs(strides),
-            storage_offset: Expr::ZERO,
-            requires_grad: false,
-            device: Device { kind: "cpu".into(), index: None },
-            layout: Layout::Strided,
-        }
+        TensorMeta::strided(DType::F32, exprs(sizes), exprs(strides))
     }
 
     #[test]

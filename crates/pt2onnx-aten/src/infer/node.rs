@@ -12,7 +12,7 @@ use crate::{
     registry::Custom,
     table::{Complexity, Lower, Row},
 };
-use pt2onnx_fx::graph::{Argument, Device, Layout, Node, OpName, TensorMeta, ValueMeta, Values};
+use pt2onnx_fx::graph::{Argument, Node, OpName, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type, is_unknown_symbol};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::DType;
@@ -318,15 +318,7 @@ fn tensor_type(ty: Option<Type>) -> Lowered<(DType, Vec<Expr>)> {
 
 /// A tensor with this element type and these sizes.
 fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
-    TensorMeta {
-        dtype,
-        sizes,
-        strides: Vec::new(),
-        storage_offset: Expr::ZERO,
-        requires_grad: false,
-        device: Device { kind: "cpu".into(), index: None },
-        layout: Layout::Strided,
-    }
+    TensorMeta::strided(dtype, sizes, Vec::new())
 }
 
 /// Types of results, in which sizes that come from the data have symbols of the program.

@@ -34,21 +34,14 @@ fn condition(guard: &str, graph: &Graph) -> Option<Expr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::{Device, Layout, TensorMeta};
+    use crate::graph::TensorMeta;
     use pt2onnx_tensor::DType;
 
     #[test]
     fn guards_are_conditions_on_symbols() {
         let mut graph = Graph::default();
-        let meta = TensorMeta {
-            dtype: DType::F32,
-            sizes: vec![Expr::symbol("s0"), Expr::parse("2*s1").unwrap()],
-            strides: vec![],
-            storage_offset: Expr::ZERO,
-            requires_grad: false,
-            device: Device { kind: "cpu".into(), index: None },
-            layout: Layout::Strided,
-        };
+        let sizes = vec![Expr::symbol("s0"), Expr::parse("2*s1").unwrap()];
+        let meta = TensorMeta::strided(DType::F32, sizes, vec![]);
         graph.values_mut().insert("x".into(), meta.into());
         for (guard, expected) in [
             ("L['x'].size()[0] >= 3", Some("s0 >= 3")),

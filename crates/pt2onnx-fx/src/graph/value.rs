@@ -14,37 +14,27 @@ use std::{fmt, sync::Arc};
 pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
 
 /// The type of a value, and its size or expression.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ValueMeta {
     /// A tensor. Many tensors are alike: the type is shared.
     Tensor(Arc<TensorMeta>),
-    /// An integer that may be symbolic.
+    /// A number that may be symbolic.
     SymInt {
-        /// Its value.
         expr: Expr,
-        /// Its value for the example inputs.
         hint: Option<Hint>,
     },
-    /// A float that may be symbolic.
     SymFloat {
-        /// Its value: a number, or a sympy expression.
         expr: Expr,
-        /// Its value for the example inputs.
         hint: Option<Hint>,
     },
-    /// A truth value that may be symbolic.
+    /// The value is a relation, 0 or 1.
     SymBool {
-        /// The relation, 0 or 1.
         expr: Expr,
-        /// Its value for the example inputs.
         hint: Option<Hint>,
     },
-    /// A script object or opaque Python object.
+    /// A script object or opaque Python object, by the qualified name of its class.
     CustomObj {
-        /// Qualified name of its class.
         class: Name,
     },
 }
@@ -114,17 +104,25 @@ pub struct TensorMeta {
 }
 
 impl TensorMeta {
-    /// Describes a tensor with data.
-    pub fn of(tensor: &Tensor) -> Self {
-        let int = |&size: &usize| Expr::int(i64::try_from(size).unwrap_or(i64::MAX));
+    /// A tensor on the CPU, at the start of its storage.
+    pub fn strided(dtype: DType, sizes: Vec<Expr>, strides: Vec<Expr>) -> Self {
         Self {
-            dtype: tensor.dtype(),
-            sizes: tensor.shape().iter().map(int).collect(),
-            strides: tensor.strides().iter().map(int).collect(),
-            storage_offset: int(&tensor.offset()),
+            dtype,
+            sizes,
+            strides,
+            storage_offset: Expr::ZERO,
             requires_grad: false,
             device: Device { kind: "cpu".into(), index: None },
             layout: Layout::Strided,
         }
+    }
+
+    /// Describes a tensor with data.
+    pub fn of(tensor: &Tensor) -> Self {
+        let int = |&size: &usize| Expr::int(i64::try_from(size).unwrap_or(i64::MAX));
+        let ints = |all: &[usize]| all.iter().map(int).collect();
+        let (sizes, strides) = (ints(tensor.shape()), ints(&tensor.strides()));
+        let storage_offset = int(&tensor.offset());
+        Self { storage_offset, ..Self::strided(tensor.dtype(), sizes, strides) }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     types::Symbols,
     value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Device, Layout, Name, Node, TensorMeta, Values, strides::contiguous};
+use pt2onnx_fx::{Name, Node, TensorMeta, Values, strides::contiguous};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -121,13 +121,6 @@ impl<'j> Base<'j> {
 
 /// The type of a tensor on the CPU whose elements are in order.
 pub(crate) fn plain_meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
-    TensorMeta {
-        dtype,
-        strides: contiguous(&sizes),
-        sizes,
-        storage_offset: Expr::ZERO,
-        requires_grad: false,
-        device: Device { kind: "cpu".into(), index: None },
-        layout: Layout::Strided,
-    }
+    let strides = contiguous(&sizes);
+    TensorMeta::strided(dtype, sizes, strides)
 }
