@@ -1,54 +1,32 @@
 //! Devices, layouts and memory formats of tensors.
 
 use super::name::Name;
+use pt2onnx_symbolic::named_enum;
 use std::fmt;
 
-/// `torch.memory_format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-#[non_exhaustive]
-pub enum MemoryFormat {
-    Contiguous,
-    ChannelsLast,
-    ChannelsLast3d,
-    Preserve,
+named_enum! {
+    /// `torch.memory_format`, in the order of schema.py.
+    #[non_exhaustive]
+    pub enum MemoryFormat {
+        Contiguous = "torch.contiguous_format",
+        ChannelsLast = "torch.channels_last",
+        ChannelsLast3d = "torch.channels_last_3d",
+        Preserve = "torch.preserve_format",
+    }
 }
 
-impl MemoryFormat {
-    /// All formats, in the order of schema.py, and their names.
-    pub(crate) const NAMES: [(Self, &str); 4] = [
-        (Self::Contiguous, "torch.contiguous_format"),
-        (Self::ChannelsLast, "torch.channels_last"),
-        (Self::ChannelsLast3d, "torch.channels_last_3d"),
-        (Self::Preserve, "torch.preserve_format"),
-    ];
-}
-
-/// `torch.layout`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-#[non_exhaustive]
-pub enum Layout {
-    Strided,
-    SparseCoo,
-    SparseCsr,
-    SparseCsc,
-    SparseBsr,
-    SparseBsc,
-    Mkldnn,
-}
-
-impl Layout {
-    /// All layouts, in the order of schema.py, and their names.
-    pub(crate) const NAMES: [(Self, &str); 7] = [
-        (Self::SparseCoo, "torch.sparse_coo"),
-        (Self::SparseCsr, "torch.sparse_csr"),
-        (Self::SparseCsc, "torch.sparse_csc"),
-        (Self::SparseBsr, "torch.sparse_bsr"),
-        (Self::SparseBsc, "torch.sparse_bsc"),
-        (Self::Mkldnn, "torch._mkldnn"),
-        (Self::Strided, "torch.strided"),
-    ];
+named_enum! {
+    /// `torch.layout`, in the order of schema.py.
+    #[non_exhaustive]
+    pub enum Layout {
+        SparseCoo = "torch.sparse_coo",
+        SparseCsr = "torch.sparse_csr",
+        SparseCsc = "torch.sparse_csc",
+        SparseBsr = "torch.sparse_bsr",
+        SparseBsc = "torch.sparse_bsc",
+        Mkldnn = "torch._mkldnn",
+        Strided = "torch.strided",
+    }
 }
 
 /// `torch.device`.
@@ -67,25 +45,4 @@ impl fmt::Display for Device {
             None => f.write_str(&self.kind),
         }
     }
-}
-
-impl fmt::Display for MemoryFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_name(f, &Self::NAMES, self)
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_name(f, &Self::NAMES, self)
-    }
-}
-
-fn write_name<T: PartialEq>(
-    f: &mut fmt::Formatter<'_>,
-    names: &[(T, &str)],
-    member: &T,
-) -> fmt::Result {
-    let known = names.iter().find(|(known, _)| known == member);
-    known.map_or(Ok(()), |(_, name)| f.write_str(name))
 }

@@ -43,16 +43,12 @@ pub struct ExportedProgram {
 }
 
 /// A constant of a program.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Constant {
-    /// A tensor.
     Tensor(Tensor),
-    /// An object that only Python can read. It is not read.
+    /// An object that only Python can read, in a record such as `custom_obj_0`. It is not read.
     Opaque {
-        /// Name of the record: `custom_obj_0`.
         record: String,
     },
 }
@@ -92,9 +88,6 @@ impl std::fmt::Display for Mutation {
 }
 
 /// The kind of tensor that a program writes into.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum MutationKind {
@@ -114,32 +107,29 @@ pub struct GraphSignature {
 }
 
 /// The meaning of an input of a graph.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum InputSpec {
     UserInput(Argument),
+    /// `target` is the qualified name, a key of `state`.
     Parameter {
         name: Name,
-        /// Qualified name, key of `state`.
         target: Name,
     },
+    /// `target` is the qualified name, a key of `state` if persistent, of `constants` otherwise.
     Buffer {
         name: Name,
-        /// Qualified name, key of `state` if persistent, of `constants` otherwise.
         target: Name,
         persistent: bool,
     },
+    /// `target` is a key of `constants`.
     TensorConstant {
         name: Name,
-        /// Key of `constants`.
         target: Name,
     },
+    /// `target` is a key of `constants`.
     CustomObj {
         object: CustomObj,
-        /// Key of `constants`.
         target: Name,
     },
     Token(Name),
@@ -151,9 +141,6 @@ pub enum InputSpec {
 }
 
 /// A Python value that was fixed at export.
-///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
-/// handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ConstantValue {
@@ -176,38 +163,21 @@ pub struct OutputSpec {
     pub target: Name,
 }
 
-/// `torch.export.graph_signature.OutputKind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are PyTorch's")]
-pub enum OutputKind {
-    UserOutput,
-    Loss,
-    BufferMutation,
-    ParameterMutation,
-    UserInputMutation,
-    GradientToParameter,
-    GradientToUserInput,
-    Token,
+pt2onnx_symbolic::named_enum! {
+    /// `torch.export.graph_signature.OutputKind`.
+    pub enum OutputKind {
+        UserOutput = "USER_OUTPUT",
+        Loss = "LOSS_OUTPUT",
+        BufferMutation = "BUFFER_MUTATION",
+        ParameterMutation = "PARAMETER_MUTATION",
+        UserInputMutation = "USER_INPUT_MUTATION",
+        GradientToParameter = "GRADIENT_TO_PARAMETER",
+        GradientToUserInput = "GRADIENT_TO_USER_INPUT",
+        Token = "TOKEN",
+    }
 }
 
 impl OutputKind {
-    /// All kinds, and their names in PyTorch.
-    pub(crate) const NAMES: [(Self, &str); 8] = [
-        (Self::UserOutput, "USER_OUTPUT"),
-        (Self::Loss, "LOSS_OUTPUT"),
-        (Self::BufferMutation, "BUFFER_MUTATION"),
-        (Self::ParameterMutation, "PARAMETER_MUTATION"),
-        (Self::UserInputMutation, "USER_INPUT_MUTATION"),
-        (Self::GradientToParameter, "GRADIENT_TO_PARAMETER"),
-        (Self::GradientToUserInput, "GRADIENT_TO_USER_INPUT"),
-        (Self::Token, "TOKEN"),
-    ];
-
-    /// Its name in PyTorch.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
-    }
-
     /// Whether it is the new value of something that the program writes into.
     pub fn is_mutation(self) -> bool {
         matches!(self, Self::BufferMutation | Self::ParameterMutation | Self::UserInputMutation)

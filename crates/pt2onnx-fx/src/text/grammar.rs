@@ -291,8 +291,8 @@ impl<'a> Grammar<'a> {
         if value.name().is_none() {
             return Err(self.r.error_at(place, format!("a constant is no `{kind}`")));
         }
-        match OutputKind::NAMES.into_iter().find(|(_, name)| *name == kind) {
-            Some((kind, _)) => Ok(OutputSpec { kind, value, target }),
+        match OutputKind::of_name(kind) {
+            Some(kind) => Ok(OutputSpec { kind, value, target }),
             None => Err(self.r.error_at(place, format!("an output is no `{kind}`"))),
         }
     }

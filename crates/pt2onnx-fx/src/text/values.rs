@@ -127,10 +127,9 @@ impl Grammar<'_> {
         }
         let name = path.strip_prefix("torch.").unwrap_or(path);
         let dtype = DType::from_name(name).map(Argument::DType);
-        let layout = Layout::NAMES.into_iter().find(|(_, name)| *name == path);
-        let format = MemoryFormat::NAMES.into_iter().find(|(_, name)| *name == path);
-        let known = dtype.or(layout.map(|(layout, _)| Argument::Layout(layout)));
-        let known = known.or(format.map(|(format, _)| Argument::MemoryFormat(format)));
+        let known = dtype
+            .or(Layout::of_name(path).map(Argument::Layout))
+            .or(MemoryFormat::of_name(path).map(Argument::MemoryFormat));
         known.ok_or_else(|| {
             let what = "is no element type, layout or memory format";
             self.r.error_at(place, format!("`{path}` {what}"))

@@ -14,21 +14,21 @@ pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {
 }
 
 pub(super) fn layout(value: i64, owner: impl Fn() -> String) -> Built<Layout> {
-    numbered(&Layout::NAMES, "Layout", value, owner)
+    numbered(&Layout::ALL, "Layout", value, owner)
 }
 
 pub(super) fn memory_format(value: i64, owner: impl Fn() -> String) -> Built<MemoryFormat> {
-    numbered(&MemoryFormat::NAMES, "MemoryFormat", value, owner)
+    numbered(&MemoryFormat::ALL, "MemoryFormat", value, owner)
 }
 
 /// The member of an enum with this number. They start at 1.
 fn numbered<T: Copy>(
-    names: &[(T, &str)],
+    all: &[T],
     of: &'static str,
     value: i64,
     owner: impl Fn() -> String,
 ) -> Built<T> {
     let place = value.checked_sub(1).and_then(|place| usize::try_from(place).ok());
-    let found = place.and_then(|place| names.get(place)).map(|(member, _)| *member);
+    let found = place.and_then(|place| all.get(place).copied());
     found.ok_or_else(|| Invalid::Enum { owner: owner(), of, value })
 }
