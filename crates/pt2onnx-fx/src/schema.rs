@@ -116,7 +116,7 @@ impl<'de: 'a, 'a, V: Deserialize<'de>> Deserialize<'de> for Entries<'a, V> {
 
 // Each type borrows from the JSON text; the bound says so for all fields at once.
 macro_rules! record {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $ty:ty,)* })*) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $ty:ty),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize, PartialEq)]
         #[serde(bound(deserialize = "'de: 'a"))]
@@ -127,7 +127,7 @@ macro_rules! record {
 
 // A union is an object of one key, which says what its value is.
 macro_rules! union {
-    ($($(#[$doc:meta])* $name:ident { $($tag:literal => $variant:ident($ty:ty),)* })*) => {$(
+    ($($(#[$doc:meta])* $name:ident { $($tag:literal => $variant:ident($ty:ty)),* $(,)? })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize, PartialEq)]
         #[serde(bound(deserialize = "'de: 'a"))]
@@ -137,7 +137,6 @@ macro_rules! union {
 }
 
 record! {
-    /// `torch.device`.
     Device {
         #[serde(rename = "type")]
         kind: Text<'a>,
@@ -160,27 +159,11 @@ record! {
         storage_offset: SymInt<'a>,
         layout: i64,
     }
-    /// A tensor's name; a token's too.
-    TensorArgument {
-        name: Text<'a>,
-    }
-    /// A body.
-    GraphArgument {
-        name: Text<'a>,
-        graph: Graph<'a>,
-    }
-    /// A script object.
-    CustomObjArgument {
-        name: Text<'a>,
-        class_fqn: Text<'a>,
-    }
+    TensorArgument { name: Text<'a> }
+    GraphArgument { name: Text<'a>, graph: Graph<'a> }
+    CustomObjArgument { name: Text<'a>, class_fqn: Text<'a> }
     /// An argument of a call. `kind` is a number of `ArgumentKind`.
-    NamedArgument {
-        name: Text<'a>,
-        arg: Argument<'a>,
-        kind: Option<i64>,
-    }
-    /// A call.
+    NamedArgument { name: Text<'a>, arg: Argument<'a>, kind: Option<i64> }
     Node {
         target: Text<'a>,
         inputs: Vec<NamedArgument<'a>>,
@@ -190,7 +173,6 @@ record! {
         is_hop_single_tensor_return: Option<bool>,
         name: Option<Text<'a>>,
     }
-    /// A graph.
     Graph {
         inputs: Vec<Argument<'a>>,
         outputs: Vec<Argument<'a>>,
@@ -208,29 +190,11 @@ record! {
         sym_float_values: Entries<'a, SymFloat<'a>>,
     }
     /// An input of the user's, or an output.
-    UserSpec {
-        arg: Argument<'a>,
-    }
-    /// A Python value fixed at export.
-    InputToConstantInputSpec {
-        name: Text<'a>,
-        value: ConstantValue<'a>,
-    }
-    /// A buffer.
-    InputToBufferSpec {
-        arg: TensorArgument<'a>,
-        buffer_name: Text<'a>,
-        persistent: bool,
-    }
-    /// A script object.
-    InputToCustomObjSpec {
-        arg: CustomObjArgument<'a>,
-        custom_obj_name: Text<'a>,
-    }
-    /// A token, or a loss.
-    TokenSpec {
-        arg: TensorArgument<'a>,
-    }
+    UserSpec { arg: Argument<'a> }
+    InputToConstantInputSpec { name: Text<'a>, value: ConstantValue<'a> }
+    InputToBufferSpec { arg: TensorArgument<'a>, buffer_name: Text<'a>, persistent: bool }
+    InputToCustomObjSpec { arg: CustomObjArgument<'a>, custom_obj_name: Text<'a> }
+    TokenSpec { arg: TensorArgument<'a> }
     /// A tensor that is, or is the new value or gradient of, a parameter, buffer, constant or
     /// input; schema.py has a class for each.
     TargetSpec {
@@ -243,12 +207,7 @@ record! {
         )]
         target: Text<'a>,
     }
-    /// The meaning of inputs and outputs.
-    GraphSignature {
-        input_specs: Vec<InputSpec<'a>>,
-        output_specs: Vec<OutputSpec<'a>>,
-    }
-    /// A calling convention.
+    GraphSignature { input_specs: Vec<InputSpec<'a>>, output_specs: Vec<OutputSpec<'a>> }
     ModuleCallSignature {
         inputs: Vec<Argument<'a>>,
         outputs: Vec<Argument<'a>>,
@@ -257,13 +216,11 @@ record! {
         #[serde(default)]
         forward_arg_names: Option<Vec<Text<'a>>>,
     }
-    /// A module whose calling convention is kept.
     ModuleCallEntry {
         fqn: Text<'a>,
         #[serde(default)]
         signature: Option<ModuleCallSignature<'a>>,
     }
-    /// Graph and signature.
     GraphModule {
         graph: Graph<'a>,
         signature: GraphSignature<'a>,
@@ -274,11 +231,7 @@ record! {
         #[serde(default)]
         treespec_namedtuple_fields: Entries<'a, NamedTupleDef<'a>>,
     }
-    /// Fields of a named tuple.
-    NamedTupleDef {
-        field_names: Vec<Text<'a>>,
-    }
-    /// The whole.
+    NamedTupleDef { field_names: Vec<Text<'a>> }
     ExportedProgram {
         graph_module: GraphModule<'a>,
         #[serde(default)]
@@ -310,33 +263,17 @@ record! {
         tensor_meta: Option<TensorMeta<'a>>,
     }
     /// A `*_config.json`: qualified names of tensors and where their bytes are.
-    PayloadConfig {
-        config: Entries<'a, PayloadMeta<'a>>,
-    }
+    PayloadConfig { config: Entries<'a, PayloadMeta<'a>> }
 }
 
 union! {
-    /// A size.
-    SymInt {
-        "as_expr" => Expr(Box<SymExpr<'a>>),
-        "as_int" => Int(i64),
-    }
-    /// A float.
-    SymFloat {
-        "as_expr" => Expr(Box<SymExpr<'a>>),
-        "as_float" => Float(Float),
-    }
-    /// A truth value.
-    SymBool {
-        "as_expr" => Expr(Box<SymExpr<'a>>),
-        "as_bool" => Bool(bool),
-    }
-    /// A tensor or None.
+    SymInt { "as_expr" => Expr(Box<SymExpr<'a>>), "as_int" => Int(i64) }
+    SymFloat { "as_expr" => Expr(Box<SymExpr<'a>>), "as_float" => Float(Float) }
+    SymBool { "as_expr" => Expr(Box<SymExpr<'a>>), "as_bool" => Bool(bool) }
     OptionalTensorArgument {
         "as_tensor" => Tensor(TensorArgument<'a>),
         "as_none" => None(IgnoredAny),
     }
-    /// A value that a call takes or returns.
     Argument {
         "as_none" => None(IgnoredAny),
         "as_tensor" => Tensor(TensorArgument<'a>),
@@ -370,7 +307,6 @@ union! {
         "as_string_to_argument" => Dict(Entries<'a, Argument<'a>>),
         "as_float_lists" => FloatLists(Vec<Vec<Float>>),
     }
-    /// A Python value fixed at export.
     ConstantValue {
         "as_none" => None(IgnoredAny),
         "as_int" => Int(i64),
@@ -378,7 +314,6 @@ union! {
         "as_string" => String(Text<'a>),
         "as_bool" => Bool(bool),
     }
-    /// The meaning of an input.
     InputSpec {
         "user_input" => UserInput(UserSpec<'a>),
         "parameter" => Parameter(TargetSpec<'a>),
@@ -388,7 +323,6 @@ union! {
         "token" => Token(TokenSpec<'a>),
         "constant_input" => Constant(InputToConstantInputSpec<'a>),
     }
-    /// The meaning of an output.
     OutputSpec {
         "user_output" => UserOutput(UserSpec<'a>),
         "loss_output" => Loss(TokenSpec<'a>),

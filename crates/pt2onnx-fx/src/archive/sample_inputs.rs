@@ -12,12 +12,11 @@ const LIMIT: usize = 1 << 16;
 
 /// One value among the arguments of an export.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum SampleInput {
-    /// A tensor.
     Tensor(Tensor),
     /// An `int` or a `bool`.
     Int(i64),
-    /// A `float`.
     Float(f64),
     /// `None`, a string, or an object.
     Other,
