@@ -108,19 +108,4 @@ impl Model {
         self[input].name = name;
         input
     }
-
-    /// Makes the inputs of the main graph these, in this order; the others, which nothing uses, are
-    /// gone.
-    fn order_inputs(&mut self, inputs: &[Value], gone: &[Value]) {
-        let main = Self::MAIN;
-        self[main].inputs = inputs.to_vec();
-        for (i, &value) in inputs.iter().enumerate() {
-            self.values[value.index()].def = Def::Input(main, i as u32);
-        }
-        for &value in gone {
-            let data = &mut self.values[value.index()];
-            let nothing = pt2onnx_tensor::Tensor::scalar(0_i64);
-            (data.def, data.name, data.ty) = (Def::Constant(nothing), None, None);
-        }
-    }
 }

@@ -154,22 +154,27 @@ impl Model {
     /// Removes the inputs of the main graph that nothing uses, except for those at the positions
     /// `keep`. Returns their positions.
     pub fn remove_unused_inputs(&mut self, keep: &[usize]) -> Vec<usize> {
-        let main = RegionId::MAIN;
-        let old = std::mem::take(&mut self.regions[main.index()].inputs);
-        let (mut kept, mut removed) = (Vec::with_capacity(old.len()), Vec::new());
-        for (position, value) in old.into_iter().enumerate() {
-            if self[value].uses().len() > 0 || keep.contains(&position) {
-                self.values[value.index()].def = Def::Input(main, kept.len() as u32);
-                kept.push(value);
-            } else {
-                // A constant that nothing uses is not there.
-                let gone = &mut self.values[value.index()];
-                (gone.def, gone.name, gone.ty) = (Def::Constant(Tensor::scalar(0_i64)), None, None);
-                removed.push(position);
-            }
+        let inputs = self.inputs().to_vec().into_iter().enumerate();
+        let used = |at: &(usize, Value)| self[at.1].uses().len() > 0 || keep.contains(&at.0);
+        let (kept, gone): (Vec<_>, Vec<_>) = inputs.partition(used);
+        let values = |all: &[(usize, Value)]| all.iter().map(|at| at.1).collect::<Vec<_>>();
+        self.order_inputs(&values(&kept), &values(&gone));
+        gone.into_iter().map(|(position, _)| position).collect()
+    }
+
+    /// Makes the inputs of the main graph these, in this order; the others, which nothing uses, are
+    /// gone.
+    pub(crate) fn order_inputs(&mut self, inputs: &[Value], gone: &[Value]) {
+        let main = Self::MAIN;
+        self[main].inputs = inputs.to_vec();
+        for (i, &value) in inputs.iter().enumerate() {
+            self.values[value.index()].def = Def::Input(main, i as u32);
         }
-        self.regions[main.index()].inputs = kept;
-        removed
+        for &value in gone {
+            let data = &mut self.values[value.index()];
+            let nothing = Tensor::scalar(0_i64);
+            (data.def, data.name, data.ty) = (Def::Constant(nothing), None, None);
+        }
     }
 
     /// Adds a constant. It is written if something uses it.
