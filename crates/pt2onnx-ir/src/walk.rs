@@ -5,6 +5,7 @@ use crate::{
     model::Model,
     region::{InsertPoint, Output},
     types::Shape,
+    uses::Use,
     value::{Def, ValueData},
 };
 use pt2onnx_tensor::DType;
@@ -41,6 +42,11 @@ impl Model {
     /// The node after a node in its region.
     pub fn next(&self, node: NodeId) -> Option<NodeId> {
         self.links[node.index()].next
+    }
+
+    /// The uses of all outputs of a node.
+    pub fn uses_of(&self, node: NodeId) -> impl Iterator<Item = Use> + '_ {
+        self[node].outputs().iter().flat_map(|v| self[*v].uses())
     }
 
     /// The place right after a node.
