@@ -1,11 +1,10 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{error::Error, options::Options, weight_selection};
+use crate::{Error, Options, weight_selection};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The activations of a graph that are quantised.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// The activations, in the order of the graph.
@@ -16,7 +15,6 @@ pub(crate) struct Plan {
     pub takers: FxHashSet<NodeId>,
 }
 
-/// An activation that is quantised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Activation {
     pub value: Value,
@@ -103,9 +101,7 @@ impl Work<'_> {
     fn between(&mut self, id: NodeId) {
         let node = &self.model[id];
         let moves = moves(node);
-        let Some(&output) = node.outputs().first().filter(|v| self.is_float(**v)) else {
-            return;
-        };
+        let Some(&output) = node.outputs().first().filter(|v| self.is_float(**v)) else { return };
         if !moves && !node.traits().contains(Traits::QUANTISABLE)
             || node.outputs().len() != 1
             || !weight_selection::operator(self.options, node.op())
@@ -135,11 +131,8 @@ impl Work<'_> {
         }
         let Some(&output) = node.outputs().first() else { return };
         let output = if moves(node) { output } else { self.settled(output) };
-        let taken = self.model[output].uses().any(|at| match at {
-            Use::Input(user, _) => self.plan.takers.contains(&user),
-            Use::Output(..) => false,
-        });
-        if !taken {
+        let mut users = self.model[output].uses().filter_map(Use::input);
+        if !users.any(|(user, _)| self.plan.takers.contains(&user)) {
             self.plan.takers.remove(&id);
             self.chosen.remove(&output);
         }
@@ -181,8 +174,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether a node computes with quantised operands and its results are elements of its first
-/// input: they have its range.
+/// Whether a node takes quantised operands and its results have the range of its first input.
 fn moves(node: &Node) -> bool {
     let traits = node.traits();
     traits.contains(Traits::QUANTISABLE)

@@ -1,15 +1,14 @@
 //! Weights of 4 bits for ONNX Runtime's own operators: `MatMulNBits` and `GatherBlockQuantized`.
 
 use crate::{
-    blocks::Quantised,
+    Cx, NewNode, Quantised, Scheme,
     bytes::Tensors,
-    context::{Cx, swapped},
+    context::swapped,
     dequantize::{Stored, add, product, take_place},
-    edit::{NewNode, with_dtype},
-    scheme::Scheme,
     weight_selection::{Axes, Weight, axes, permutation},
 };
-use pt2onnx_ir::{InsertPoint, Model, NodeId, Use};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Type};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -25,13 +24,10 @@ struct Plan {
     transposes: Vec<NodeId>,
 }
 
-/// Replaces the nodes that use a weight. Returns false, and changes nothing, if there is one that
-/// has no counterpart.
+/// Replaces the nodes that use a weight; false, and no change, if one has no counterpart.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     let block = cx.options.block_size.unwrap_or(BLOCK);
-    let Some(plan) = planned(cx.edit.model, weight, own) else {
-        return false;
-    };
+    let Some(plan) = planned(cx.edit.model, weight, own) else { return false };
     // One row for each output.
     let rows = match own.sum {
         1 => Some(weight.tensor.clone()),
@@ -47,9 +43,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     let (n, k) = (made.outer, made.axis);
     let made = Arc::new(made);
     let only_tables = plan.products.is_empty();
-    let Ok(tensors) = Tensors::bits(made.clone(), only_tables) else {
-        return false;
-    };
+    let Ok(tensors) = Tensors::bits(made.clone(), only_tables) else { return false };
     if !cx.saves(weight, &tensors) {
         return false;
     }
@@ -84,10 +78,7 @@ fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
             }
             "Transpose" if own.sum == 1 && permutation(model, node, 2)? == [1, 0] => {
                 for at in model[*model[node].outputs().first()?].uses() {
-                    let Use::Input(user, index) = at else {
-                        return None;
-                    };
-                    let index = index as usize;
+                    let (user, index) = at.input()?;
                     let inner = axes(model, user, index, 2)?;
                     plan.products.push(is_product(user, index).filter(|_| inner.sum == 0)?);
                 }
@@ -104,15 +95,11 @@ fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
 
 /// Makes a product a `MatMulNBits`.
 fn multiply(cx: &mut Cx<'_>, node: NodeId, stored: Stored, (n, k, block): (usize, usize, usize)) {
-    let Some((input, bias)) = product(cx.edit.model, node, 1) else {
-        return;
-    };
-    let Some(&output) = cx.edit.model[node].outputs().first() else {
-        return;
-    };
+    let Some((input, bias)) = product(cx.edit.model, node, 1) else { return };
+    let Some(&output) = cx.edit.model[node].outputs().first() else { return };
     let ty = cx.edit.model[output].ty.clone();
     let inputs = [Some(input), Some(stored.codes), Some(stored.scales), stored.zeros];
-    let mut bits = NewNode::of("MatMulNBits", &inputs)
+    let mut bits = NewNode::of("MatMulNBits", inputs)
         .ort()
         .int("K", k)
         .int("N", n)
@@ -121,10 +108,10 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, stored: Stored, (n, k, block): (usize
     if let Some(level) = cx.options.accuracy_level {
         bits = bits.int("accuracy_level", level.into());
     }
-    let (at, like) = (InsertPoint::Before(node), Some(node));
-    let mut result = cx.edit.add1(at, like, bits, ty.clone());
-    if bias.is_some() {
-        result = cx.edit.add1(at, like, NewNode::of("Add", &[Some(result), bias]), ty);
+    let place = (InsertPoint::Before(node), Some(node));
+    let mut result = cx.edit.add1(place, bits, ty.clone());
+    if let Some(bias) = bias {
+        result = cx.edit.add1(place, NewNode::of("Add", [result, bias]), ty);
     }
     take_place(&mut cx.edit, output, result);
 }
@@ -142,24 +129,23 @@ fn look_up(
     else {
         return;
     };
-    let (at, like) = (InsertPoint::Before(node), Some(node));
+    let place = (InsertPoint::Before(node), Some(node));
     let mut codes = stored.codes;
     if shared {
         // The same bytes as a matrix.
         let sizes = [n, k / 2].map(|s| i64::try_from(s).unwrap_or(i64::MAX));
-        let ty = Tensor::absent(DType::U8, [n, k / 2]).ok().map(|t| cx.edit.model.add_constant(t));
-        let ty = ty.and_then(|v| with_dtype(cx.edit.model, v, DType::U8));
+        let ty = Type::tensor(DType::U8, sizes.map(Expr::int));
         let sizes = cx.edit.model.add_constant(Tensor::vector(&sizes));
-        codes = cx.edit.add1(at, like, NewNode::of("Reshape", &[Some(codes), Some(sizes)]), ty);
+        codes = cx.edit.add1(place, NewNode::of("Reshape", [codes, sizes]), Some(ty));
     }
     let inputs = [Some(codes), Some(indices), Some(stored.scales), stored.zeros];
-    let lookup = NewNode::of("GatherBlockQuantized", &inputs)
+    let lookup = NewNode::of("GatherBlockQuantized", inputs)
         .ort()
         .int("bits", 4)
         .int("block_size", block)
         .int("gather_axis", 0)
         .int("quantize_axis", 1);
     let ty = cx.edit.model[output].ty.clone();
-    let result = cx.edit.add1(at, like, lookup, ty);
+    let result = cx.edit.add1(place, lookup, ty);
     take_place(&mut cx.edit, output, result);
 }

@@ -1,9 +1,9 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
+    Format, Param, Scheme, Weight,
     numbers::{WeightName, at_once, unit},
     ranges::Range,
-    scheme::{Format, Param, Scheme},
     summary::{Losses, Sums},
 };
 use half::{bf16, f16};
@@ -14,8 +14,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The most codes that are computed together where they are written in another order than that of
-/// the source.
+/// The most codes that are computed together where they are not in the order of the source.
 const SHORT: usize = 64 << 10;
 
 /// A weight to be quantised. Its dimensions are taken as three: those before the axis along which
@@ -76,21 +75,16 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
 impl Quantised {
     /// A weight whose codes are computed in the order in which it is stored, where that needs few
     /// others at a time.
-    pub fn new(
-        name: WeightName,
-        weight: Tensor,
-        scheme: Scheme,
-        axis: Option<usize>,
-        block: Option<usize>,
-    ) -> Self {
-        if let Some((stored, order)) = weight.as_stored() {
+    pub fn new(weight: &Weight, scheme: Scheme, axis: Option<usize>, block: Option<usize>) -> Self {
+        let name = weight.name.clone();
+        if let Some((stored, order)) = weight.tensor.as_stored() {
             let along = axis.and_then(|axis| order.get(axis)).copied();
             let turned = Self::in_order(name.clone(), stored, scheme, along, block);
             if turned.unit() <= SHORT {
                 return Self { order: Some(order), ..turned };
             }
         }
-        Self::in_order(name, weight, scheme, axis, block)
+        Self::in_order(name, weight.tensor.clone(), scheme, axis, block)
     }
 
     /// A weight whose codes are computed in the order of its elements.
@@ -102,21 +96,19 @@ impl Quantised {
         block: Option<usize>,
     ) -> Self {
         let [outer, axis, inner] = around(source.shape(), along);
-        let (order, least) = (None, Vec::new());
-        let (losses, params) = (Arc::default(), OnceLock::new());
         Self {
             name,
             source,
-            order,
             scheme,
             along,
             outer,
             axis,
             inner,
             block,
-            least,
-            losses,
-            params,
+            order: None,
+            least: Vec::new(),
+            losses: Arc::default(),
+            params: OnceLock::new(),
         }
     }
 
@@ -182,8 +174,7 @@ impl Quantised {
         self.settle(ranges)
     }
 
-    /// The scales of channels. Threads must not wait for each other here, so that some may compute
-    /// the same.
+    /// The scales of channels. No thread waits for another here: some may compute the same.
     fn channels(&self) -> io::Result<&[Param]> {
         if self.params.get().is_none() {
             let mut ranges = vec![Range::EMPTY; self.axis];
@@ -246,8 +237,7 @@ impl Quantised {
         }
     }
 
-    /// Reads whole blocks, and calls `each` with the number of a block and its elements: rows of
-    /// `inner`.
+    /// Calls `each` with the number of each block and its elements: rows of `inner`.
     fn each_block(
         &self,
         first: usize,
@@ -412,7 +402,6 @@ impl Quantised {
     }
 }
 
-/// The bytes of a float in the element type of scales.
 pub(crate) fn scale_bytes(scale: f32, dtype: DType, to: &mut [u8]) {
     match dtype {
         DType::F16 => to.copy_from_slice(&f16::from_f32(scale).to_le_bytes()),
@@ -421,7 +410,6 @@ pub(crate) fn scale_bytes(scale: f32, dtype: DType, to: &mut [u8]) {
     }
 }
 
-/// Whether codes have four bits.
 pub(crate) fn is_half_byte(scheme: &Scheme) -> bool {
     scheme.format == Format::Int4
 }

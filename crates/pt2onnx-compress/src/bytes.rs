@@ -4,7 +4,6 @@ use crate::blocks::{Quantised, is_half_byte, scale_bytes};
 use pt2onnx_tensor::{Compute, DType, Tensor, TensorError, pack_halves};
 use std::{io, sync::Arc};
 
-/// The contents of a tensor.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// Codes, one in a byte.
@@ -116,7 +115,6 @@ fn zeros(weight: &Quantised, start: usize, count: usize) -> io::Result<Vec<u8>> 
     Ok(params.iter().map(|p| p.zero as i32 as u8).collect())
 }
 
-/// The tensors of a weight.
 #[derive(Debug)]
 pub(crate) struct Tensors {
     pub codes: Tensor,

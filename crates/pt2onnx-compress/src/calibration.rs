@@ -1,8 +1,8 @@
 //! The range of an activation, from the numbers that it has when the model runs on samples.
 
 use crate::{
+    Calibration,
     histogram::{Bin, Histogram},
-    options::Calibration,
     ranges::Range,
 };
 

@@ -1,11 +1,9 @@
 //! Weights in a smaller float, each with a `Cast` after it.
 
 use crate::{
-    edit::Edit,
-    error::Error,
+    CastWeights, Edit, Error, Options,
     numbers::{STAND_IN, WeightName, at_once, floats, unit},
-    options::{CastWeights, Options},
-    summary::{Compressed, CompressedWeight, Losses, Sums},
+    summary::{Compressed, Losses, Sums},
     weight_selection,
 };
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -20,7 +18,6 @@ const INFINITE_BF16: f32 = 3.3961775e38;
 /// Replaces infinity in float16: half of the largest number.
 const STAND_IN_F16: f32 = 32752.0;
 
-/// Elements of a weight in another float.
 #[derive(Debug)]
 pub(crate) struct Casting {
     pub name: WeightName,
@@ -148,11 +145,8 @@ pub(crate) fn cast_weights(
     done: &mut Compressed,
 ) -> Result<(), Error> {
     if to == CastWeights::Bfloat16 && model.opset < 13 {
-        return Err(Error::Opset {
-            what: "weights of bfloat16".to_owned(),
-            needs: 13,
-            opset: model.opset,
-        });
+        let what = "weights of bfloat16".to_owned();
+        return Err(Error::Opset { what, needs: 13, opset: model.opset });
     }
     let weights = weight_selection::weights(model, options);
     let mut edit = Edit::new(model);
@@ -173,21 +167,10 @@ pub(crate) fn cast_weights(
             clamp: false,
             losses: losses.clone(),
         };
-        let Some(tensor) = casting.tensor() else {
-            continue;
-        };
-        let summary = CompressedWeight {
-            name: weight.name.to_string(),
-            form: to.name().to_owned(),
-            bytes: weight.tensor.nbytes(),
-            compressed_bytes: tensor.nbytes(),
-            snr_db: None,
-            max_error: None,
-        };
-        done.weights.push((summary, losses));
+        let Some(tensor) = casting.tensor() else { continue };
+        done.note(&weight, to.name().to_owned(), tensor.nbytes(), losses);
         let stored = edit.constant(tensor, &weight.name, to.name());
-        let (at, like) = edit.before(&weight.uses);
-        let restored = edit.cast(at, like, stored, weight.dtype);
+        let restored = edit.cast(edit.before(&weight.uses), stored, weight.dtype);
         for (node, index) in weight.uses {
             edit.model.replace_input(node, index, Some(restored));
         }

@@ -2,13 +2,7 @@
 //! dimensions.
 
 use crate::{
-    blocks::Quantised,
-    bytes::Tensors,
-    edit::Edit,
-    options::{Options, Quantize},
-    scheme::{Format, Scheme},
-    summary::{Compressed, CompressedWeight},
-    weight_selection::{Axes, Weight},
+    Axes, Compressed, Edit, Format, Options, Quantised, Quantize, Scheme, Weight, bytes::Tensors,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
@@ -54,7 +48,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Whether what becomes of a weight is smaller.
+    /// Whether a weight becomes smaller.
     pub fn saves(&self, weight: &Weight, tensors: &Tensors) -> bool {
         tensors.nbytes() < weight.tensor.numel().saturating_mul(weight.dtype.bits()) / 8
     }
@@ -66,31 +60,19 @@ impl Cx<'_> {
             _ if made.along.is_none() => "one scale".to_owned(),
             _ => "by channel".to_owned(),
         };
-        let summary = CompressedWeight {
-            name: weight.name.to_string(),
-            form: format!("{}, {grain}", self.quantize.name()),
-            bytes: weight.tensor.nbytes(),
-            compressed_bytes: bytes,
-            snr_db: None,
-            max_error: None,
-        };
-        self.done.weights.push((summary, made.losses.clone()));
+        let form = format!("{}, {grain}", self.quantize);
+        self.done.note(weight, form, bytes, made.losses.clone());
     }
 }
 
 /// A matrix with its dimensions swapped, over the same memory.
 pub(crate) fn swapped(tensor: &Tensor) -> Option<Tensor> {
-    let (&[rows, columns], strides) = (tensor.shape(), tensor.strides()) else {
-        return None;
-    };
-    let &[down, across] = &*strides else {
-        return None;
-    };
+    let (&[rows, columns], strides) = (tensor.shape(), tensor.strides()) else { return None };
+    let &[down, across] = &*strides else { return None };
     let storage = tensor.storage()?.clone();
     Tensor::strided(tensor.dtype(), [columns, rows], [across, down], tensor.offset(), storage).ok()
 }
 
-/// The axes of a matrix with its dimensions swapped.
 pub(crate) fn swapped_axes(axes: Axes) -> Axes {
     Axes { channel: 1 - axes.channel, sum: 1 - axes.sum }
 }

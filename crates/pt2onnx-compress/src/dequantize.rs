@@ -1,21 +1,18 @@
 //! Quantised weights that the standard's `DequantizeLinear` restores.
 
 use crate::{
-    blocks::Quantised,
+    Edit, Error, Format, NewNode, Quantised, Quantize, Scheme,
     bytes::Tensors,
     context::{Cx, swapped, swapped_axes},
-    edit::{Edit, NewNode, with_dtype},
-    error::Error,
-    options::Quantize,
-    scheme::{Format, MIDDLE, Scheme},
+    scheme::MIDDLE,
     weight_selection::{self, Axes, Weight, permutation},
+    with_dtype,
 };
-use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
+use pt2onnx_ir::{Attribute, InsertPoint, Model, Node, NodeId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
-/// The tensors of a weight in the graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored {
     pub codes: Value,
@@ -23,8 +20,7 @@ pub(crate) struct Stored {
     pub zeros: Option<Value>,
 }
 
-/// Quantises a weight. All uses get the restored weight; tables are looked up first, where that is
-/// possible.
+/// Quantises a weight. All uses get the restored weight, but rows of tables are looked up first.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
     let mut scheme = cx.scheme(weight.dtype);
     let block = cx.block(weight);
@@ -55,7 +51,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
-    let mut made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    let mut made = Quantised::new(&weight, scheme, axis, block);
     if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
         // Groups of a `ConvTranspose` share the scales.
         made.least = vec![0.0; made.axis];
@@ -72,10 +68,10 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     if others.is_empty() {
         return Ok(());
     }
-    let (at, like) = cx.edit.before(&others);
+    let place = cx.edit.before(&others);
     let zeros = stored.zeros.or_else(|| zeros_of_signed(cx, &weight, stored.scales));
     let inputs = [Some(stored.codes), Some(stored.scales), zeros];
-    let mut node = NewNode::of("DequantizeLinear", &inputs);
+    let mut node = NewNode::of("DequantizeLinear", inputs);
     if let Some(axis) = axis {
         node = node.int("axis", axis);
     }
@@ -83,9 +79,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         node = node.int("block_size", block);
     }
     let ty = with_dtype(cx.edit.model, stored.codes, scheme.scale);
-    let mut restored = cx.edit.add1(at, like, node, ty);
+    let mut restored = cx.edit.add1(place, node, ty);
     if scheme.scale != weight.dtype {
-        restored = cx.edit.cast(at, like, restored, weight.dtype);
+        restored = cx.edit.cast(place, restored, weight.dtype);
     }
     for (node, index) in others {
         cx.edit.model.replace_input(node, index, Some(restored));
@@ -93,7 +89,6 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     Ok(())
 }
 
-/// An error if the opset has no such weights.
 fn check_opset(cx: &Cx<'_>, scheme: &Scheme, block: Option<usize>) -> Result<(), Error> {
     let (needs, what) = match (scheme.format, block) {
         (Format::Int4, _) => (21, "weights of int4".to_owned()),
@@ -111,17 +106,11 @@ fn check_opset(cx: &Cx<'_>, scheme: &Scheme, block: Option<usize>) -> Result<(),
 /// are written, and nothing is transposed when the model runs.
 pub(crate) fn turned(model: &mut Model, weight: &Weight, axes: Axes) -> (Weight, Axes) {
     let turn = |model: &Model| {
-        let [(node, _)] = weight.uses.as_slice() else {
-            return None;
-        };
+        let [(node, _)] = weight.uses.as_slice() else { return None };
         let is = model[*node].is("Transpose") && permutation(model, *node, 2)? == [1, 0];
         let tensor = swapped(&weight.tensor).filter(|_| is)?;
         let output = *model[*node].outputs().first()?;
-        let uses = model[output].uses().map(|at| match at {
-            Use::Input(user, index) => Some((user, index as usize)),
-            Use::Output(..) => None,
-        });
-        let uses: Vec<_> = uses.collect::<Option<_>>()?;
+        let uses: Vec<_> = model[output].uses().map(Use::input).collect::<Option<_>>()?;
         // The order of the graph matters only for the first: the weight stands where the
         // `Transpose` stood.
         Some((*node, Weight { tensor, uses, ..weight.clone() }))
@@ -152,20 +141,12 @@ fn in_order(model: &Model, mut weight: Weight) -> Weight {
     weight
 }
 
-/// Whether a weight becomes smaller.
-pub(crate) fn saves(
-    cx: &Cx<'_>,
-    weight: &Weight,
-    axis: Option<usize>,
-    block: Option<usize>,
-) -> bool {
-    let (name, scheme) = (weight.name.clone(), cx.scheme(weight.dtype));
-    let made = Quantised::new(name, weight.tensor.clone(), scheme, axis, block);
+pub(crate) fn saves(cx: &Cx, weight: &Weight, axis: Option<usize>, block: Option<usize>) -> bool {
+    let made = Quantised::new(weight, cx.scheme(weight.dtype), axis, block);
     Tensors::plain(&Arc::new(made)).is_ok_and(|tensors| cx.saves(weight, &tensors))
 }
 
-/// The zero points of signed codes beside quantised activations. They are all 0, but ONNX Runtime
-/// makes no `QGemm` without them.
+/// Zero points of signed codes beside activations: 0, but ONNX Runtime makes no `QGemm` without.
 fn zeros_of_signed(cx: &mut Cx<'_>, weight: &Weight, scales: Value) -> Option<Value> {
     let asked = cx.quantize == Quantize::StaticInt8 && cx.options.signed;
     let shape = cx.edit.model[scales].constant().filter(|_| asked)?.shape().to_vec();
@@ -174,7 +155,6 @@ fn zeros_of_signed(cx: &mut Cx<'_>, weight: &Weight, scales: Value) -> Option<Va
     Some(cx.edit.constant(zeros, &weight.name, "zero_point"))
 }
 
-/// Adds the tensors of a weight to the graph.
 pub(crate) fn store(cx: &mut Cx<'_>, weight: &Weight, made: Quantised) -> Option<Stored> {
     let made = Arc::new(made);
     let tensors = Tensors::plain(&made).ok()?;
@@ -182,7 +162,6 @@ pub(crate) fn store(cx: &mut Cx<'_>, weight: &Weight, made: Quantised) -> Option
     Some(add(&mut cx.edit, weight, tensors))
 }
 
-/// Adds tensors to the graph.
 pub(crate) fn add(edit: &mut Edit<'_>, weight: &Weight, tensors: Tensors) -> Stored {
     Stored {
         codes: edit.constant(tensors.codes, &weight.name, "quantized"),
@@ -198,19 +177,14 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
     else {
         return;
     };
-    let (at, like) = (InsertPoint::Before(gather), Some(gather));
+    let place = (InsertPoint::Before(gather), Some(gather));
     let scale = edit.model.dtype(stored.scales).unwrap_or(DType::F32);
     let codes = edit.model.dtype(stored.codes).unwrap_or(DType::I8);
     let rows_ty = with_dtype(edit.model, output, codes);
-    let rows =
-        edit.add1(at, like, NewNode::of("Gather", &[Some(stored.codes), Some(indices)]), rows_ty);
+    let rows = edit.add1(place, NewNode::of("Gather", [stored.codes, indices]), rows_ty);
     let scales_ty = with_dtype(edit.model, indices, scale);
-    let scales = edit.add1(
-        at,
-        like,
-        NewNode::of("Gather", &[Some(stored.scales), Some(indices)]),
-        scales_ty.clone(),
-    );
+    let scales = NewNode::of("Gather", [stored.scales, indices]);
+    let scales = edit.add1(place, scales, scales_ty.clone());
     let wide_ty = scales_ty.map(|ty| match ty {
         Type::Tensor(mut tensor) => {
             tensor.shape = tensor.shape.map(|s| s.into_iter().chain([Expr::int(1)]).collect());
@@ -219,20 +193,17 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
         other => other,
     });
     let last = edit.model.add_constant(Tensor::vector(&[-1_i64]));
-    let scales =
-        edit.add1(at, like, NewNode::of("Unsqueeze", &[Some(scales), Some(last)]), wide_ty);
-    let mut numbers = edit.cast(at, like, rows, scale);
+    let scales = edit.add1(place, NewNode::of("Unsqueeze", [scales, last]), wide_ty);
+    let mut numbers = edit.cast(place, rows, scale);
     let product_ty = with_dtype(edit.model, output, scale);
     let middle = Scalar::Int(MIDDLE.into()).to_tensor(scale).filter(|_| stored.zeros.is_some());
     if let Some(middle) = middle {
         let zero = edit.model.add_constant(middle);
-        let ty = product_ty.clone();
-        numbers = edit.add1(at, like, NewNode::of("Sub", &[Some(numbers), Some(zero)]), ty);
+        numbers = edit.add1(place, NewNode::of("Sub", [numbers, zero]), product_ty.clone());
     }
-    let mut product =
-        edit.add1(at, like, NewNode::of("Mul", &[Some(numbers), Some(scales)]), product_ty);
+    let mut product = edit.add1(place, NewNode::of("Mul", [numbers, scales]), product_ty);
     if scale != dtype {
-        product = edit.cast(at, like, product, dtype);
+        product = edit.cast(place, product, dtype);
     }
     take_place(edit, output, product);
 }
@@ -248,15 +219,16 @@ pub(crate) fn take_place(edit: &mut Edit<'_>, old: Value, new: Value) {
     }
 }
 
+/// Whether the terms of a `Gemm` are scaled.
+pub(crate) fn scales_terms(node: &Node) -> bool {
+    let is_one = |a: &Attribute| matches!(a, Attribute::Float(f) if *f == 1.0);
+    ["alpha", "beta"].iter().any(|name| node.attribute(name).is_some_and(|a| !is_one(a)))
+}
+
 /// The input of a product with a weight, and what is added to the product.
 pub(crate) fn product(model: &Model, node: NodeId, index: usize) -> Option<(Value, Option<Value>)> {
     let node = &model[node];
-    let is_one = |name: &str| match node.attribute(name) {
-        Some(Attribute::Float(f)) => *f == 1.0,
-        None => true,
-        _ => false,
-    };
-    let plain = || node.int("transA").unwrap_or(0) == 0 && is_one("alpha") && is_one("beta");
+    let plain = || node.int("transA").unwrap_or(0) == 0 && !scales_terms(node);
     match node.op() {
         _ if index != 1 || !node.domain.is_empty() => None,
         "MatMul" => Some((node.input(0)?, None)),

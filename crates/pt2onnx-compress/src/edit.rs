@@ -1,35 +1,41 @@
 //! Adds nodes and constants to a graph.
 
 use pt2onnx_ir::{
-    Attribute, Attributes, Def, InsertPoint, Model, Name, Node, NodeId, RegionId, Type, Value,
+    Attribute, Attributes, Def, InsertPoint, Model, Name, Node, NodeId, RegionId, TensorType, Type,
+    Value,
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashSet;
 
-/// A model to which nodes are added.
 pub(crate) struct Edit<'m> {
     pub model: &'m mut Model,
     names: FxHashSet<Name>,
 }
 
-/// A node to be added.
-pub(crate) struct NewNode<'a> {
-    pub op: &'static str,
-    pub domain: &'static str,
-    pub inputs: &'a [Option<Value>],
-    pub attributes: Attributes,
+/// Where a node is added, and the node that it is made for the same source nodes as.
+pub(crate) type Place = (InsertPoint, Option<NodeId>);
+
+pub(crate) struct NewNode {
+    op: &'static str,
+    domain: &'static str,
+    inputs: Vec<Option<Value>>,
+    attributes: Attributes,
 }
 
-impl<'a> NewNode<'a> {
+impl NewNode {
     /// A node of ONNX's own domain without attributes.
-    pub fn of(op: &'static str, inputs: &'a [Option<Value>]) -> Self {
+    pub fn of(
+        op: &'static str,
+        inputs: impl IntoIterator<Item = impl Into<Option<Value>>>,
+    ) -> Self {
+        let inputs = inputs.into_iter().map(Into::into).collect();
         Self { op, domain: "", inputs, attributes: Vec::new() }
     }
 
     /// With an integer.
     pub fn int(mut self, name: &'static str, value: usize) -> Self {
-        self.attributes
-            .push((name.into(), Attribute::Int(i64::try_from(value).unwrap_or(i64::MAX))));
+        let value = Attribute::Int(i64::try_from(value).unwrap_or(i64::MAX));
+        self.attributes.push((name.into(), value));
         self
     }
 
@@ -56,16 +62,16 @@ impl<'m> Edit<'m> {
         value
     }
 
-    /// A node, made for the same source nodes as `like`, and its outputs of the given types.
+    /// A node with outputs of the given types.
     pub fn add(
         &mut self,
-        at: InsertPoint,
-        like: Option<NodeId>,
-        node: NewNode<'_>,
-        types: &[Option<Type>],
+        (at, like): Place,
+        node: NewNode,
+        types: impl IntoIterator<Item = Option<Type>, IntoIter: ExactSizeIterator>,
     ) -> Vec<Value> {
         let NewNode { op, domain, inputs, attributes } = node;
-        let id = self.model.add_node(at, op, Node::given(inputs), attributes, types.len());
+        let types = types.into_iter();
+        let id = self.model.add_node(at, op, Node::given(&inputs), attributes, types.len());
         if !domain.is_empty() {
             self.model[id].domain = domain.into();
             self.model.imports.entry(domain.to_owned()).or_insert(1);
@@ -75,41 +81,27 @@ impl<'m> Edit<'m> {
         }
         let outputs = self.model[id].outputs().to_vec();
         for (value, ty) in outputs.iter().zip(types) {
-            self.model[*value].ty.clone_from(ty);
+            self.model[*value].ty = ty;
         }
         outputs
     }
 
     /// A node with one output.
-    pub fn add1(
-        &mut self,
-        at: InsertPoint,
-        like: Option<NodeId>,
-        node: NewNode<'_>,
-        ty: Option<Type>,
-    ) -> Value {
-        let outputs = self.add(at, like, node, &[ty]);
+    pub fn add1(&mut self, place: Place, node: NewNode, ty: Option<Type>) -> Value {
+        let outputs = self.add(place, node, [ty]);
         outputs.first().copied().unwrap_or_else(|| self.model.add_constant(Tensor::scalar(0_i64)))
     }
 
     /// A `Cast`.
-    pub fn cast(
-        &mut self,
-        at: InsertPoint,
-        like: Option<NodeId>,
-        value: Value,
-        to: DType,
-    ) -> Value {
+    pub fn cast(&mut self, place: Place, value: Value, to: DType) -> Value {
         let ty = with_dtype(self.model, value, to);
-        let number = Attribute::Int(pt2onnx_ir::schema::data_type(to));
-        let inputs = [Some(value)];
-        let node =
-            NewNode { attributes: vec![("to".into(), number)], ..NewNode::of("Cast", &inputs) };
-        self.add1(at, like, node, ty)
+        let mut node = NewNode::of("Cast", [value]);
+        node.attributes.push(("to".into(), Attribute::Int(pt2onnx_ir::schema::data_type(to))));
+        self.add1(place, node, ty)
     }
 
     /// Where a node stands that all users of a constant can see.
-    pub fn before(&self, users: &[(NodeId, usize)]) -> (InsertPoint, Option<NodeId>) {
+    pub fn before(&self, users: &[(NodeId, usize)]) -> Place {
         let first = users.first().map(|(node, _)| *node);
         let main = |node: &NodeId| self.model[*node].region() == Model::MAIN;
         match first.filter(|_| users.iter().all(|(node, _)| main(node))) {
@@ -121,10 +113,7 @@ impl<'m> Edit<'m> {
     /// Right after a value is made, or at the start of what it is an input of.
     pub fn after(&self, value: Value) -> InsertPoint {
         match *self.model[value].def() {
-            Def::Node(node, _) => match self.model.next(node) {
-                Some(next) => InsertPoint::Before(next),
-                None => InsertPoint::End(self.model[node].region()),
-            },
+            Def::Node(node, _) => self.model.after(node),
             Def::Input(region, _) => start(self.model, region),
             Def::Constant(_) => start(self.model, Model::MAIN),
         }
@@ -138,12 +127,9 @@ fn start(model: &Model, region: RegionId) -> InsertPoint {
     }
 }
 
-/// The type of a tensor with another element type.
 pub(crate) fn with_dtype(model: &Model, value: Value, dtype: DType) -> Option<Type> {
-    let mut ty = model[value].ty.clone()?;
-    match &mut ty {
-        Type::Tensor(tensor) => tensor.dtype = dtype,
-        _ => return None,
+    match model[value].ty.clone()? {
+        Type::Tensor(tensor) => Some(Type::Tensor(TensorType { dtype, ..tensor })),
+        _ => None,
     }
-    Some(ty)
 }

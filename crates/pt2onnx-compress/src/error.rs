@@ -1,6 +1,6 @@
 //! Requests that cannot be met.
 
-use crate::option_text::OptionText;
+use crate::OptionText;
 
 /// Why a model cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,16 +8,10 @@ use crate::option_text::OptionText;
 pub enum Error {
     /// The size of blocks is not supported.
     #[error("a block must have 16, 32, 64, 128 or 256 elements, but {0} are asked for")]
-    Block(
-        /// The size asked for.
-        usize,
-    ),
+    Block(usize),
     /// The accuracy level does not exist.
     #[error("an accuracy level is a number from 0 to 4, but {0} is given")]
-    AccuracyLevel(
-        /// The level.
-        u8,
-    ),
+    AccuracyLevel(u8),
     /// An option has no meaning without another.
     #[error("the option {option} has a meaning only with {with}")]
     Needs {
@@ -40,16 +34,10 @@ pub enum Error {
     #[error(
         "no weight and no operator of the model is called `{0}`, which is to be included or excluded"
     )]
-    Nothing(
-        /// The pattern.
-        String,
-    ),
+    Nothing(String),
     /// The operator has no weights.
     #[error("no node `{0}` takes weights, so that it has no effect to include or exclude them")]
-    NoWeights(
-        /// The operator.
-        String,
-    ),
+    NoWeights(String),
     /// Everything that is included is excluded.
     #[error("the option {exclude} leaves nothing of what {include} gives")]
     NoneLeft {
@@ -62,10 +50,7 @@ pub enum Error {
     #[error(
         "the weights have no values that could be compressed, such as `{0}`: give the model its weights first"
     )]
-    NoValues(
-        /// A weight.
-        String,
-    ),
+    NoValues(String),
 }
 
 impl Error {

@@ -2,12 +2,11 @@
 //! float32.
 
 use crate::{
+    Edit, Error, Options,
     cast::Casting,
-    edit::{Edit, with_dtype},
-    error::Error,
     float32_nodes::{self, takes_half},
     numbers::WeightName,
-    options::Options,
+    with_dtype,
 };
 use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, Output, RegionId, Value, schema};
 use pt2onnx_tensor::{DType, Tensor};
@@ -29,12 +28,8 @@ pub(crate) fn convert(
     };
     work.inputs();
     let nodes = work.edit.model.graph_nodes();
-    for node in &nodes {
-        work.outputs_of(*node);
-    }
-    for node in nodes {
-        work.inputs_of(node);
-    }
+    nodes.iter().for_each(|node| work.outputs_of(*node));
+    nodes.iter().for_each(|node| work.inputs_of(*node));
     work.regions();
     Ok(work.originals)
 }
@@ -61,7 +56,6 @@ impl Work<'_> {
         self.model().dtype(value) == Some(DType::F32) || self.halves.contains(&value)
     }
 
-    /// Inputs of the graph and of bodies.
     fn inputs(&mut self) {
         let mut regions: Vec<RegionId> = Vec::new();
         for id in self.model().graph_nodes() {
@@ -84,13 +78,10 @@ impl Work<'_> {
         }
     }
 
-    /// The outputs of a node that computes in float16.
     fn outputs_of(&mut self, id: NodeId) {
         if self.full.contains(&id) {
             return;
         }
-        let is_float =
-            |a: &Attribute| matches!(a, Attribute::Int(i) if *i == schema::data_type(DType::F32));
         let node = &self.model()[id];
         let schema = schema::lookup(node.op(), self.model().opset);
         let fits = |i: usize| {
@@ -99,19 +90,13 @@ impl Work<'_> {
         };
         let outputs = node.outputs().iter().enumerate();
         let outputs: Vec<Value> = outputs.filter(|(i, _)| fits(*i)).map(|(_, v)| *v).collect();
-        if node.is("Cast") {
-            for (name, attribute) in &mut self.edit.model[id].attributes {
-                if name == "to" && is_float(attribute) {
-                    *attribute = Attribute::Int(schema::data_type(DType::F16));
-                }
-            }
+        if node.is("Cast") && node.int("to") == Some(schema::data_type(DType::F32)) {
+            let half = Attribute::Int(schema::data_type(DType::F16));
+            self.edit.model[id].set_attribute("to", half);
         }
-        for value in outputs {
-            self.halve(value);
-        }
+        outputs.into_iter().for_each(|value| self.halve(value));
     }
 
-    /// Gives a node its inputs in the type that it computes in.
     fn inputs_of(&mut self, id: NodeId) {
         let half = !self.full.contains(&id);
         for (i, value) in self.model()[id].inputs().to_vec().into_iter().enumerate() {
@@ -124,7 +109,6 @@ impl Work<'_> {
         }
     }
 
-    /// A value in float16 or float32.
     fn as_type(&mut self, value: Value, half: bool, like: Option<NodeId>) -> Value {
         if self.halves.contains(&value) == half {
             return value;
@@ -136,8 +120,8 @@ impl Work<'_> {
             Def::Constant(tensor) if half => self.half_constant(value, &tensor.clone()),
             _ => {
                 let like = self.model().producer(value).or(like);
-                let at = self.edit.after(value);
-                self.edit.cast(at, like, value, if half { DType::F16 } else { DType::F32 })
+                let place = (self.edit.after(value), like);
+                self.edit.cast(place, value, if half { DType::F16 } else { DType::F32 })
             }
         };
         self.made.insert(value, made);
@@ -178,8 +162,7 @@ impl Work<'_> {
         }
     }
 
-    /// Outputs of the graph keep their type, unless they are to be cast; those of bodies are
-    /// float16.
+    /// Outputs of the graph keep their type, unless they are cast; those of bodies are float16.
     fn regions(&mut self) {
         let mut regions = vec![(Model::MAIN, self.options.cast_io)];
         for id in self.model().graph_nodes() {

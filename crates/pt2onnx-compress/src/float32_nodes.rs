@@ -1,9 +1,8 @@
 //! Which nodes of a graph in float16 compute in float32.
 
 use crate::{
-    error::Error,
+    Error, Options,
     numbers::{STAND_IN, floats},
-    options::Options,
     weight_selection::is_named,
 };
 use half::{f16, slice::HalfFloatSliceExt};
@@ -18,14 +17,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The largest number of float16.
 const LARGEST: f32 = 65504.0;
 
-/// The error of an element in float16, as a part of it, from which nodes that compute with it stay
-/// in float32.
+/// The relative error of an element in float16 from which nodes that take it stay in float32.
 const TOO_MUCH: f32 = 1.0 / 256.0;
 
 /// Elements that are looked at together.
 const READ: usize = 1 << 18;
 
-/// Values that float16 would round too much.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     /// Former integers, such as positions: float16 has no odd numbers above 2048.
@@ -34,7 +31,6 @@ enum Kept {
     Sum,
 }
 
-/// Properties of a float32 constant.
 #[derive(Clone, Copy)]
 struct Known {
     /// It has numbers that float16 has not.
@@ -118,7 +114,6 @@ impl Known {
     }
 }
 
-/// Finds the nodes of the main graph and its bodies that compute in float32.
 pub(crate) fn nodes(model: &Model, options: &Options) -> Result<FxHashSet<NodeId>, Error> {
     let graph = model.graph_nodes();
     let is_op = |pattern: &&String| graph.iter().any(|n| model[*n].op() == *pattern);
@@ -145,7 +140,6 @@ pub(crate) fn nodes(model: &Model, options: &Options) -> Result<FxHashSet<NodeId
     Ok(full)
 }
 
-/// Reads all float32 constants of the graph.
 fn constants(model: &Model) -> Result<FxHashMap<Value, Known>, Error> {
     let used = |(value, data): (Value, &pt2onnx_ir::ValueData)| {
         let tensor = data.constant().filter(|t| t.dtype() == DType::F32)?;
@@ -173,7 +167,6 @@ impl Choice<'_> {
         self.model.dtype(value) == Some(DType::F32)
     }
 
-    /// Whether float16 would round the results of a node too much.
     fn kept(&self, id: NodeId) -> Option<Kept> {
         let node = &self.model[id];
         if !node.domain.is_empty() || node.regions().next().is_some() {
@@ -225,23 +218,15 @@ impl Choice<'_> {
     fn was_whole(&self, value: Value) -> bool {
         let is_whole = |t: DType| t.is_int() || t == DType::Bool;
         let node = self.model.producer(value).map(|id| &self.model[id]);
-        self.model.dtype(value).is_some_and(is_whole)
-            || node
-                .filter(|n| n.is("Cast"))
-                .and_then(|n| n.input(0))
-                .is_some_and(|v| self.was_whole(v))
+        let cast = node.filter(|n| n.is("Cast")).and_then(|n| n.input(0));
+        self.model.dtype(value).is_some_and(is_whole) || cast.is_some_and(|v| self.was_whole(v))
     }
 
-    /// Whether a result of a node is reduced.
     fn is_summed(&self, id: NodeId) -> bool {
-        let mut users = self.model[id].outputs().iter().flat_map(|v| self.model[*v].uses());
-        users.any(|at| match at {
-            Use::Input(user, _) => self.model[user].traits().contains(Traits::REDUCTION),
-            Use::Output(..) => false,
-        })
+        let mut users = self.model.uses_of(id).filter_map(Use::input);
+        users.any(|(user, _)| self.model[user].traits().contains(Traits::REDUCTION))
     }
 
-    /// Whether an operator must compute in float32.
     fn needs_full(&self, id: NodeId) -> bool {
         let (model, node) = (self.model, &self.model[id]);
         if matches!(node.op(), "If" | "Loop" | "Scan") && node.domain.is_empty() {
@@ -259,9 +244,7 @@ impl Choice<'_> {
         if others || named || excluded || !node.domain.is_empty() || self.is_quantised(id) {
             return true;
         }
-        let Some(schema) = schema::lookup(node.op(), model.opset) else {
-            return true;
-        };
+        let Some(schema) = schema::lookup(node.op(), model.opset) else { return true };
         let inputs = node.inputs().iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?)));
         let mut variables = Vec::new();
         for (i, value) in inputs {
@@ -272,9 +255,7 @@ impl Choice<'_> {
                     _ => return true,
                 }
             }
-            let Some(variable) = schema.input(i).map(|p| p.ty) else {
-                return true;
-            };
+            let Some(variable) = schema.input(i).map(|p| p.ty) else { return true };
             let lost = self.constants.get(&value).is_some_and(|k| k.is_lost(node, i));
             if lost || self.is_left_out(value) || !takes_half(schema, variable) {
                 return true;
@@ -295,13 +276,7 @@ impl Choice<'_> {
     fn is_quantised(&self, id: NodeId) -> bool {
         let (model, node) = (self.model, &self.model[id]);
         let restored = |v: Value| model.producer(v).filter(|&n| model[n].is("DequantizeLinear"));
-        let users = |id: NodeId| {
-            let uses = model[id].outputs().iter().flat_map(|&v| model[v].uses());
-            uses.map(|at| match at {
-                Use::Input(user, _) => Some(user),
-                Use::Output(..) => None,
-            })
-        };
+        let users = |id: NodeId| model.uses_of(id).map(|at| Some(at.input()?.0));
         let between = |id: NodeId| {
             let mut floats = model[id].inputs().iter().flatten().filter(|v| self.is_float(**v));
             let quantised = |user: NodeId| model[user].is("QuantizeLinear");
@@ -319,7 +294,6 @@ impl Choice<'_> {
         }
     }
 
-    /// Whether a weight is to stay as it is.
     fn is_left_out(&self, value: Value) -> bool {
         let name = self.model[value].name.as_deref();
         self.constants.contains_key(&value)
@@ -327,7 +301,6 @@ impl Choice<'_> {
     }
 }
 
-/// Whether an operator takes float16 where it takes `variable`.
 pub(crate) fn takes_half(schema: &OpSchema, variable: &str) -> bool {
     schema.type_set(variable).is_some_and(|set| set.has_tensor(DType::F16))
 }

@@ -14,7 +14,6 @@ pub(crate) struct Histogram {
     octaves: Vec<Vec<u64>>,
 }
 
-/// A bin with numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bin {
     pub low: f32,
@@ -35,9 +34,7 @@ impl Histogram {
         self.octaves.resize(1 << 9, Vec::new());
         for x in numbers.iter().filter(|x| **x != 0.0) {
             let bin = (place(*x) >> (23 - BITS)) as usize;
-            let Some(octave) = self.octaves.get_mut(bin / OCTAVE) else {
-                continue;
-            };
+            let Some(octave) = self.octaves.get_mut(bin / OCTAVE) else { continue };
             octave.resize(OCTAVE, 0);
             if let Some(count) = octave.get_mut(bin % OCTAVE) {
                 *count += 1;
@@ -68,7 +65,6 @@ fn place(x: f32) -> u32 {
     }
 }
 
-/// The number of an integer.
 fn number(place: u32) -> f32 {
     f32::from_bits(if place & SIGN == 0 { !place } else { place ^ SIGN })
 }

@@ -54,8 +54,13 @@ pub use options::{Calibration, CastWeights, Options, Precision, Quantize, Ranges
 pub use static_int8::activations;
 pub use summary::{Compressed, CompressedWeight};
 
+use blocks::Quantised;
+use context::Cx;
+use edit::{Edit, NewNode, with_dtype};
 use pt2onnx_ir::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
+use scheme::{Format, Param, Scheme};
+use weight_selection::{Axes, Weight};
 
 /// The first opset whose `Cast` has the element type as a number.
 const CAST_TO_NUMBER: u32 = 6;
@@ -88,18 +93,14 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     if let Some(quantize) = options.quantize {
         match quantize {
             Quantize::StaticInt8 => static_int8::convert(model, options, &mut done)?,
-            _ => quantise::quantise(
-                model,
-                options,
-                quantize,
-                &originals,
-                FxHashMap::default(),
-                &mut done,
-            )?,
+            _ => {
+                let least = FxHashMap::default();
+                quantise::quantise(model, options, quantize, &originals, least, &mut done)?;
+            }
         }
         // Activations may be quantised without any weight.
         if options.ranges.is_empty() {
-            let option = format!("`quantize` `{}`", quantize.name());
+            let option = format!("`quantize` `{quantize}`");
             no_effect::note(model, options, &option, &given, 0, &mut done);
         }
     }

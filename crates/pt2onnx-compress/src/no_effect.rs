@@ -1,12 +1,11 @@
 //! Says why an option that compresses weights has changed none.
 
-use crate::{numbers, options::Options, summary::Compressed, weight_selection};
+use crate::{Compressed, Options, numbers, weight_selection};
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
-/// Warns that an option has no effect, if `done` has as many weights as before it: what is against
-/// how many of the `given` constants.
+/// Warns that an option has no effect, if there are as many weights as `before`, and says why.
 pub(crate) fn note(
     model: &Model,
     options: &Options,

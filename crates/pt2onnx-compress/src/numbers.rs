@@ -1,6 +1,6 @@
 //! Elements of weights as float32, whatever their type.
 
-use crate::option_text::Spelling;
+use crate::Spelling;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use pt2onnx_tensor::{DType, Tensor};
 use std::{io, ops::Deref};
@@ -8,7 +8,6 @@ use std::{io, ops::Deref};
 /// Numbers of at least this magnitude stand for infinity, as in masks.
 pub(crate) const STAND_IN: f32 = 1e30;
 
-/// Whether elements of this type can be read.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
 }
@@ -19,8 +18,7 @@ pub(crate) fn at_once(tensor: &Tensor) -> usize {
     if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
 }
 
-/// Elements that are best computed together: whole rows of a transposed matrix, so that each read
-/// of a column has many elements.
+/// Elements to compute together: whole rows of a transposed matrix, for long reads of columns.
 pub(crate) fn unit(tensor: &Tensor) -> usize {
     match tensor.shape().last() {
         Some(&row) if !tensor.is_contiguous() && row > 0 => {
@@ -68,7 +66,6 @@ pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<
     }))
 }
 
-/// The name of a weight, for errors about its elements.
 #[derive(Clone, Debug)]
 pub(crate) struct WeightName {
     name: String,

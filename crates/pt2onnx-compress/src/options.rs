@@ -1,24 +1,16 @@
 //! Options of compression.
 
-use crate::{error::Error, option_text::Spelling};
+use crate::{Error, Spelling};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use strum::{EnumMessage, VariantArray};
 
 /// The type that weights are stored in.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumMessage, VariantArray)]
 #[non_exhaustive]
 pub enum CastWeights {
     /// IEEE's half.
@@ -41,19 +33,9 @@ impl CastWeights {
 }
 
 /// The element type that a graph computes in.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumMessage, VariantArray)]
 #[non_exhaustive]
 pub enum Precision {
     /// The element type of the program.
@@ -67,18 +49,9 @@ serde_plain::derive_display_from_serialize!(Precision);
 serde_plain::derive_fromstr_from_deserialize!(Precision);
 
 /// How weights are quantised.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumMessage, VariantArray)]
 #[non_exhaustive]
 pub enum Quantize {
     /// 8 bits, restored by DequantizeLinear.
@@ -98,33 +71,10 @@ pub enum Quantize {
 serde_plain::derive_display_from_serialize!(Quantize);
 serde_plain::derive_fromstr_from_deserialize!(Quantize);
 
-impl Quantize {
-    /// The name of the option's value.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Int8 => "int8",
-            Self::Int4 => "int4",
-            Self::Float8 => "float8",
-            Self::DynamicInt8 => "dynamic-int8",
-            Self::StaticInt8 => "static-int8",
-        }
-    }
-}
-
 /// How the range of an activation is found from samples.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumMessage, VariantArray)]
 #[non_exhaustive]
 pub enum Calibration {
     /// From the smallest to the largest number.
@@ -236,46 +186,37 @@ impl Options {
     /// The first that has no meaning without another.
     pub fn check_together(&self) -> Result<(), Error> {
         const COMPRESS: &str = "{cast-weights}, {quantize} or {precision}";
-        let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
-        let text = |text| self.spelling.text(text);
-        let needs = |option, with| Err(Error::Needs { option: text(option), with: text(with) });
-        if self.precision != Precision::Keep {
-            match self.quantize {
-                Some(Quantize::StaticInt8) => {
-                    return needs("{quantize} `static-int8`", "{precision} `keep`");
-                }
-                Some(Quantize::DynamicInt8) => {
-                    return needs("{quantize} `dynamic-int8`", "{precision} `keep`");
-                }
-                _ => {}
-            }
-        }
-        if self.block_size.is_some() && !quantised {
-            return needs("{block-size}", "{quantize} `int8` or `int4`");
-        }
-        if self.zero_points && !quantised {
-            return needs("{zero-points}", "{quantize} `int8` or `int4`");
-        }
-        let products = matches!(self.quantize, Some(Quantize::DynamicInt8 | Quantize::StaticInt8));
-        if self.signed && !products {
-            return needs("{signed}", "{quantize} `dynamic-int8` or `static-int8`");
-        }
-        if self.cast_io && self.precision == Precision::Keep {
-            return needs("{cast-io}", "{precision} `float16`");
-        }
-        match self.accuracy_level {
-            Some(_) if !self.ort || self.quantize != Some(Quantize::Int4) => {
-                needs("{accuracy-level}", "{quantize} `int4` and {target} `ort`")
-            }
-            _ if self.is_off() && !self.include.is_empty() => needs("{compress-include}", COMPRESS),
-            _ if self.is_off() && !self.exclude.is_empty() => needs("{compress-exclude}", COMPRESS),
-            _ if self.cast_weights.is_none()
-                && self.quantize.is_none()
-                && self.min_elements != Self::default().min_elements =>
-            {
-                needs("{min-elements}", "{cast-weights} or {quantize}")
-            }
-            _ => Ok(()),
+        const CODES: &str = "{quantize} `int8` or `int4`";
+        let is = |any: &[Quantize]| self.quantize.is_some_and(|q| any.contains(&q));
+        let codes = is(&[Quantize::Int8, Quantize::Int4]);
+        let products = is(&[Quantize::DynamicInt8, Quantize::StaticInt8]);
+        let bits = self.ort && is(&[Quantize::Int4]);
+        let (keep, off) = (self.precision == Precision::Keep, self.is_off());
+        let weights = self.cast_weights.is_some() || self.quantize.is_some();
+        let fewer = self.min_elements != Self::default().min_elements;
+        let is_static = is(&[Quantize::StaticInt8]);
+        let needs = [
+            (!keep && is_static, "{quantize} `static-int8`", "{precision} `keep`"),
+            (!keep && products, "{quantize} `dynamic-int8`", "{precision} `keep`"),
+            (self.block_size.is_some() && !codes, "{block-size}", CODES),
+            (self.zero_points && !codes, "{zero-points}", CODES),
+            (self.signed && !products, "{signed}", "{quantize} `dynamic-int8` or `static-int8`"),
+            (self.cast_io && keep, "{cast-io}", "{precision} `float16`"),
+            (
+                self.accuracy_level.is_some() && !bits,
+                "{accuracy-level}",
+                "{quantize} `int4` and {target} `ort`",
+            ),
+            (off && !self.include.is_empty(), "{compress-include}", COMPRESS),
+            (off && !self.exclude.is_empty(), "{compress-exclude}", COMPRESS),
+            (fewer && !weights, "{min-elements}", "{cast-weights} or {quantize}"),
+        ];
+        match needs.into_iter().find(|(unmet, ..)| *unmet) {
+            Some((_, option, with)) => Err(Error::Needs {
+                option: self.spelling.text(option),
+                with: self.spelling.text(with),
+            }),
+            None => Ok(()),
         }
     }
 }

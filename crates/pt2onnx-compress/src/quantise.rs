@@ -1,13 +1,7 @@
 //! Quantises the weights of a graph: which form each gets.
 
 use crate::{
-    block_ops,
-    context::Cx,
-    dequantize, dynamic,
-    edit::Edit,
-    error::Error,
-    options::{Options, Quantize},
-    summary::Compressed,
+    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic,
     weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
@@ -31,9 +25,7 @@ pub(crate) fn quantise(
             continue;
         }
         let weight = weight.again(cx.edit.model, originals);
-        let Some(axes) = weight.axes(cx.edit.model) else {
-            continue;
-        };
+        let Some(axes) = weight.axes(cx.edit.model) else { continue };
         weight.has_values()?;
         let replaced = match quantize {
             // Weights that neither ONNX Runtime's operators nor the standard's can take stay

@@ -4,7 +4,6 @@ use crate::{float8, ranges::Range};
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;
 
-/// The codes of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Int8,
@@ -12,7 +11,6 @@ pub(crate) enum Format {
     Float8,
 }
 
-/// A format, and how its scales are chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheme {
     pub format: Format,
@@ -42,7 +40,6 @@ const FINER: f32 = 4096.0;
 /// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
 const MAGIC: f32 = 12_582_912.0;
 
-/// The largest finite number of a type.
 fn finite(dtype: DType) -> f32 {
     match dtype {
         DType::F16 => f16::MAX.to_f32(),
@@ -51,8 +48,7 @@ fn finite(dtype: DType) -> f32 {
     }
 }
 
-/// A positive number in the type of scales: the nearest that is not below it (`up`), or not above
-/// it.
+/// The nearest number in the type of scales that is not below `x` (`up`), or not above it.
 fn near(dtype: DType, x: f32, up: bool) -> f32 {
     let steps = |y: f32| if up { u16::from(y < x) } else { u16::from(y > x).wrapping_neg() };
     match dtype {
@@ -94,7 +90,6 @@ impl Scheme {
         }
     }
 
-    /// The smallest and the largest code.
     fn limits(&self) -> (f32, f32) {
         match (self.format, self.symmetric) {
             (Format::Int8, true) if self.unsigned => (1.0, 255.0),
@@ -207,70 +202,42 @@ impl Scheme {
 mod tests {
     use super::*;
 
-    fn scheme(format: Format, symmetric: bool, unsigned: bool, scale: DType) -> Scheme {
-        Scheme { format, symmetric, unsigned, scale, restored: scale }
-    }
-
     /// Numbers, and the scale, zero point and codes that they get.
     type Case = (Scheme, &'static [f32], f32, f32, &'static [u8]);
 
     #[test]
     fn codes() {
-        let f32s = DType::F32;
+        let of = |format, scale| {
+            move |symmetric, unsigned| Scheme {
+                format,
+                symmetric,
+                unsigned,
+                scale,
+                restored: scale,
+            }
+        };
+        let [i8s, i4s, f8s] =
+            [Format::Int8, Format::Int4, Format::Float8].map(|format| of(format, DType::F32));
+        let halves = of(Format::Int8, DType::F16)(true, false);
+        let step = f16::MIN_POSITIVE_SUBNORMAL.to_f32();
         let cases: &[Case] = &[
-            (
-                scheme(Format::Int8, true, false, f32s),
-                &[-127.0, 0.5, 1.5, 2.5],
-                1.0,
-                0.0,
-                &[129, 0, 2, 2],
-            ),
-            (scheme(Format::Int8, true, false, f32s), &[0.0, -0.0], 1.0, 0.0, &[0, 0]),
-            (
-                scheme(Format::Int8, false, false, f32s),
-                &[0.0, 255.0, 3.0],
-                1.0,
-                -128.0,
-                &[128, 127, 131],
-            ),
-            (scheme(Format::Int8, false, false, f32s), &[-255.0, -1.0], 1.0, 127.0, &[128, 126]),
-            (
-                scheme(Format::Int8, true, true, f32s),
-                &[-127.0, 0.5, 1.5, 127.0],
-                1.0,
-                128.0,
-                &[1, 128, 130, 255],
-            ),
-            (scheme(Format::Int8, true, true, f32s), &[0.0], 1.0, 128.0, &[128]),
-            (scheme(Format::Int8, false, true, f32s), &[-1.0, 254.0], 1.0, 1.0, &[0, 255]),
-            (scheme(Format::Int4, true, false, f32s), &[-8.0, 7.0, 0.4], 1.0, 0.0, &[248, 7, 0]),
-            (scheme(Format::Int4, true, false, f32s), &[-4.0, 7.0], 1.0, 0.0, &[252, 7]),
-            (scheme(Format::Int4, true, true, f32s), &[8.0, -7.0, 1.0], -1.0, 8.0, &[0, 15, 7]),
-            (scheme(Format::Int4, true, true, f32s), &[0.0], 1.0, 8.0, &[8]),
-            (scheme(Format::Int4, false, true, f32s), &[-5.0, 10.0], 1.0, 5.0, &[0, 15]),
-            (scheme(Format::Float8, true, false, f32s), &[-448.0, 1.0], 1.0, 0.0, &[0xfe, 0x38]),
-            (
-                scheme(Format::Int8, true, false, DType::F16),
-                &[1e-7],
-                f16::MIN_POSITIVE_SUBNORMAL.to_f32(),
-                0.0,
-                &[2],
-            ),
-            (
-                scheme(Format::Int8, true, false, DType::F16),
-                &[1.9e-5],
-                3.0 * f16::MIN_POSITIVE_SUBNORMAL.to_f32(),
-                0.0,
-                &[106],
-            ),
-            (
-                scheme(Format::Int8, true, false, DType::F16),
-                &[65504.0, -65504.0],
-                515.5,
-                0.0,
-                &[127, 129],
-            ),
-            (scheme(Format::Int8, true, false, f32s), &[1e-40], f32::MIN_POSITIVE, 0.0, &[0]),
+            (i8s(true, false), &[-127.0, 0.5, 1.5, 2.5], 1.0, 0.0, &[129, 0, 2, 2]),
+            (i8s(true, false), &[0.0, -0.0], 1.0, 0.0, &[0, 0]),
+            (i8s(false, false), &[0.0, 255.0, 3.0], 1.0, -128.0, &[128, 127, 131]),
+            (i8s(false, false), &[-255.0, -1.0], 1.0, 127.0, &[128, 126]),
+            (i8s(true, true), &[-127.0, 0.5, 1.5, 127.0], 1.0, 128.0, &[1, 128, 130, 255]),
+            (i8s(true, true), &[0.0], 1.0, 128.0, &[128]),
+            (i8s(false, true), &[-1.0, 254.0], 1.0, 1.0, &[0, 255]),
+            (i4s(true, false), &[-8.0, 7.0, 0.4], 1.0, 0.0, &[248, 7, 0]),
+            (i4s(true, false), &[-4.0, 7.0], 1.0, 0.0, &[252, 7]),
+            (i4s(true, true), &[8.0, -7.0, 1.0], -1.0, 8.0, &[0, 15, 7]),
+            (i4s(true, true), &[0.0], 1.0, 8.0, &[8]),
+            (i4s(false, true), &[-5.0, 10.0], 1.0, 5.0, &[0, 15]),
+            (f8s(true, false), &[-448.0, 1.0], 1.0, 0.0, &[0xfe, 0x38]),
+            (halves, &[1e-7], step, 0.0, &[2]),
+            (halves, &[1.9e-5], 3.0 * step, 0.0, &[106]),
+            (halves, &[65504.0, -65504.0], 515.5, 0.0, &[127, 129]),
+            (i8s(true, false), &[1e-40], f32::MIN_POSITIVE, 0.0, &[0]),
         ];
         for (scheme, numbers, scale, zero, expected) in cases {
             let param = scheme.param(Range::of(numbers));

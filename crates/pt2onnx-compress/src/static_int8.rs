@@ -4,16 +4,14 @@
 //! join with the operators between them.
 
 use crate::{
+    Compressed, Edit, Error, Format, NewNode, Options, Quantize, Scheme,
     activations::{Activation, Plan, weight},
-    edit::{Edit, NewNode, with_dtype},
-    error::Error,
-    options::{Options, Quantize},
+    dequantize::scales_terms,
     quantise,
     ranges::Range,
-    scheme::{Format, Scheme},
-    summary::Compressed,
+    with_dtype,
 };
-use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
+use pt2onnx_ir::{Model, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
@@ -74,33 +72,24 @@ impl Work<'_> {
     /// so.
     fn pair(&mut self, activation: Activation, plan: &Plan) {
         let Activation { value, range, whole } = activation;
-        let Some((scale, zero)) = self.params(range) else {
-            return;
-        };
+        let Some((scale, zero)) = self.params(range) else { return };
         let model = &*self.edit.model;
-        let users: Vec<(NodeId, usize)> = model[value]
-            .uses()
-            .filter_map(|at| match at {
-                Use::Input(node, index) if whole || plan.takers.contains(&node) => {
-                    Some((node, index as usize))
-                }
-                _ => None,
-            })
-            .collect();
+        let users = model[value].uses().filter_map(Use::input);
+        let users: Vec<(NodeId, usize)> =
+            users.filter(|(node, _)| whole || plan.takers.contains(node)).collect();
         let like = model.producer(value).or(users.first().map(|(node, _)| *node));
         let (float, coded) = (model[value].ty.clone(), with_dtype(model, value, self.dtype()));
-        let at = self.edit.after(value);
-        let quantize = [Some(value), Some(scale), Some(zero)];
-        let codes = self.edit.add1(at, like, NewNode::of("QuantizeLinear", &quantize), coded);
-        let restore = [Some(codes), Some(scale), Some(zero)];
-        let restored = self.edit.add1(at, like, NewNode::of("DequantizeLinear", &restore), float);
+        let place = (self.edit.after(value), like);
+        let quantize = NewNode::of("QuantizeLinear", [value, scale, zero]);
+        let codes = self.edit.add1(place, quantize, coded);
+        let restore = NewNode::of("DequantizeLinear", [codes, scale, zero]);
+        let restored = self.edit.add1(place, restore, float);
         for (node, index) in users {
             self.edit.model.replace_input(node, index, Some(restored));
         }
     }
 
-    /// The type of codes. Runtimes on CPUs compute with unsigned activations, TensorRT with signed
-    /// ones.
+    /// Runtimes on CPUs compute with unsigned activations, TensorRT with signed ones.
     fn dtype(&self) -> DType {
         if self.options.symmetric_activations { DType::I8 } else { DType::U8 }
     }
@@ -141,9 +130,7 @@ fn least_scales(model: &Model, layers: &[NodeId]) -> FxHashMap<Value, Vec<f32>> 
         let node = &model[*id];
         let scales = || {
             let bias = model[node.input(2)?].constant().filter(|t| t.rank() == 1)?;
-            let [input] = *scales(model, node.input(0)?)?.as_slice() else {
-                return None;
-            };
+            let [input] = *scales(model, node.input(0)?)?.as_slice() else { return None };
             let room = ROOM / 2.0;
             let scale = |x: f32| (f64::from(x.abs()) / f64::from(input) / room) as f32;
             let scale = |x: f32| Some(scale(x)).filter(|s| s.is_finite()).unwrap_or_default();
@@ -170,15 +157,7 @@ const FINE: f32 = 128.0;
 fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let model = &*edit.model;
     let node = &model[id];
-    let is_one = |name: &str| match node.attribute(name) {
-        Some(Attribute::Float(f)) => *f == 1.0,
-        None => true,
-        _ => false,
-    };
-    if !is_one("alpha") || !is_one("beta") {
-        return None;
-    }
-    let value = node.input(2)?;
+    let value = node.input(2).filter(|_| !scales_terms(node))?;
     let given = model[value].constant().filter(|t| t.dtype() == DType::F32 && t.rank() == 1)?;
     let numbers = given.to_vec::<f32>()?;
     let scales = scales_of_sums(model, id, &numbers)?;
@@ -190,30 +169,26 @@ fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     }
     let name = model[value].name.as_deref().unwrap_or("bias").to_owned();
     let ty = model[value].ty.clone();
-    let (at, like) = edit.before(&[(id, 2)]);
+    let place = edit.before(&[(id, 2)]);
     let codes = edit.constant(Tensor::vector(&codes), &name, "quantized");
     let scales = match (shared, scales.first()) {
         (true, Some(one)) => Tensor::scalar(*one),
         _ => Tensor::vector(&scales),
     };
     let scales = edit.constant(scales, &name, "scale");
-    let inputs = [Some(codes), Some(scales)];
-    let mut restore = NewNode::of("DequantizeLinear", &inputs);
+    let mut restore = NewNode::of("DequantizeLinear", [codes, scales]);
     if !shared {
         restore = restore.int("axis", 0);
     }
-    let restored = edit.add1(at, like, restore, ty);
+    let restored = edit.add1(place, restore, ty);
     edit.model.replace_input(id, 2, Some(restored));
     Some(())
 }
 
-/// The scale of each channel's sums: those of the input and the weight, multiplied.
 fn scales_of_sums(model: &Model, id: NodeId, bias: &[f32]) -> Option<Vec<f32>> {
     let node = &model[id];
     let [input, weight] = [scales(model, node.input(0)?)?, scales(model, node.input(1)?)?];
-    let [input] = input.as_slice() else {
-        return None;
-    };
+    let [input] = input.as_slice() else { return None };
     let largest = bias.iter().fold(0f32, |most, x| most.max(x.abs()));
     match weight.as_slice() {
         [one] if bias.len() > 1 && one * input * FINE > largest => None,
@@ -223,7 +198,6 @@ fn scales_of_sums(model: &Model, id: NodeId, bias: &[f32]) -> Option<Vec<f32>> {
     }
 }
 
-/// The numbers of a bias as integers.
 fn bias_codes(numbers: &[f32], scales: &[f32]) -> Option<Vec<i32>> {
     let code = |(x, scale): (&f32, &f32)| {
         let code = (f64::from(*x) / f64::from(*scale)).round_ties_even();

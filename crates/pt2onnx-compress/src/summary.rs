@@ -1,5 +1,6 @@
 //! The result and error of each weight.
 
+use crate::Weight;
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
@@ -15,6 +16,19 @@ pub struct Compressed {
 }
 
 impl Compressed {
+    /// Notes that a weight became `bytes`.
+    pub(crate) fn note(&mut self, of: &Weight, form: String, bytes: usize, losses: Arc<Losses>) {
+        let weight = CompressedWeight {
+            name: of.name.to_string(),
+            form,
+            bytes: of.tensor.nbytes(),
+            compressed_bytes: bytes,
+            snr_db: None,
+            max_error: None,
+        };
+        self.weights.push((weight, losses));
+    }
+
     /// Options without effect.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -65,7 +79,6 @@ impl fmt::Display for CompressedWeight {
     }
 }
 
-/// Sums over the elements of a weight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sums {
     pub signal: f64,
@@ -116,8 +129,7 @@ impl Lanes {
     }
 }
 
-/// The losses of a weight, by the block that was written. A block that is written twice counts
-/// once.
+/// The losses of a weight, by block: one that is written twice counts once.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Mutex<BTreeMap<usize, Sums>>);
 

@@ -1,15 +1,13 @@
 //! Which weights are compressed.
 
 use crate::{
-    error::Error,
+    Error, Options, Precision, Quantize,
     numbers::{self, WeightName},
-    options::{Options, Precision, Quantize},
 };
 use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A weight, and where the graph uses it.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
     pub value: Value,
@@ -40,13 +38,8 @@ pub(crate) fn weights(model: &Model, options: &Options) -> Vec<Weight> {
         if data.uses().len() == 0 || tensor.numel() < options.min_elements.max(1) {
             continue;
         }
-        let uses = data.uses().map(|at| match at {
-            Use::Input(node, index) if order.contains_key(&node) => Some((node, index as usize)),
-            _ => None,
-        });
-        let Some(mut uses) = uses.collect::<Option<Vec<_>>>() else {
-            continue;
-        };
+        let uses = data.uses().map(|at| at.input().filter(|(node, _)| order.contains_key(node)));
+        let Some(mut uses) = uses.collect::<Option<Vec<_>>>() else { continue };
         uses.sort_by_key(|(node, index)| (order.get(node).copied(), *index));
         let name =
             data.name.as_deref().map_or_else(|| format!("value_{}", value.index()), str::to_owned);
@@ -73,11 +66,7 @@ impl Weight {
         if self.uses.iter().all(|(node, _)| model.contains(*node)) {
             return Self { tensor, ..self };
         }
-        let uses = model[self.value].uses().filter_map(|at| match at {
-            Use::Input(node, index) => Some((node, index as usize)),
-            Use::Output(..) => None,
-        });
-        let mut uses: Vec<(NodeId, usize)> = uses.collect();
+        let mut uses: Vec<_> = model[self.value].uses().filter_map(Use::input).collect();
         let order = model.graph_nodes();
         uses.sort_by_key(|(node, index)| (order.iter().position(|n| n == node), *index));
         Self { tensor, uses, ..self }
@@ -97,11 +86,9 @@ impl Weight {
 
 /// Whether a pattern is about a weight: its name, or an operator that takes it, perhaps transposed.
 fn is(model: &Model, pattern: &str, name: &str, mut nodes: impl Iterator<Item = NodeId>) -> bool {
-    let users = |node: NodeId| model[node].outputs().iter().flat_map(|v| model[*v].uses());
     let transposed = |node: NodeId| {
-        model[node].is("Transpose")
-            && users(node)
-                .any(|at| matches!(at, Use::Input(user, _) if model[user].op() == pattern))
+        let mut users = model.uses_of(node).filter_map(Use::input);
+        model[node].is("Transpose") && users.any(|(user, _)| model[user].op() == pattern)
     };
     matches(pattern, name) || nodes.any(|node| model[node].op() == pattern || transposed(node))
 }
@@ -112,7 +99,6 @@ pub(crate) fn operator(options: &Options, op: &str) -> bool {
     (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
 }
 
-/// The axes of a weight of some dimensions as an input of a node.
 pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Option<Axes> {
     let node = &model[id];
     let flag = |name: &str| node.int(name).unwrap_or(0) != 0;
@@ -132,10 +118,8 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
         ("Gather", 0) if rank == 2 && matches!(node.int("axis"), None | Some(0 | -2)) => of(0, 1),
         ("Transpose", 0) => {
             let perm = permutation(model, id, rank)?;
-            let inner = model[*node.outputs().first()?].uses().find_map(|at| match at {
-                Use::Input(user, index) => axes(model, user, index as usize, rank),
-                Use::Output(..) => None,
-            })?;
+            let mut users = model[*node.outputs().first()?].uses().filter_map(Use::input);
+            let inner = users.find_map(|(user, index)| axes(model, user, index, rank))?;
             of(*perm.get(inner.channel)?, *perm.get(inner.sum)?)
         }
         _ => None,
@@ -151,17 +135,13 @@ pub(crate) fn needs_one_scale(model: &Model, id: NodeId, index: usize, rank: usi
         ("MatMul" | "Gemm", 0) => true,
         ("MatMul", 1) => rank > 2,
         ("Transpose", 0) => {
-            let mut uses = node.outputs().iter().flat_map(|v| model[*v].uses());
-            uses.any(|at| match at {
-                Use::Input(user, index) => needs_one_scale(model, user, index as usize, rank),
-                Use::Output(..) => false,
-            })
+            let mut users = model.uses_of(id).filter_map(Use::input);
+            users.any(|(user, index)| needs_one_scale(model, user, index, rank))
         }
         _ => false,
     }
 }
 
-/// The permutation of a `Transpose`.
 pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<usize>> {
     match model[id].attribute("perm") {
         Some(Attribute::Ints(perm)) if perm.len() == rank => {
@@ -179,15 +159,11 @@ pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Err
     let weights = model.values().filter(|(_, data)| {
         data.constant().is_some_and(|t| numbers::is_readable(t.dtype())) && data.uses().len() > 0
     });
-    let weights: Vec<(&str, Vec<NodeId>)> = weights
-        .map(|(_, data)| {
-            let nodes = data.uses().filter_map(|at| match at {
-                Use::Input(node, _) => Some(node),
-                Use::Output(..) => None,
-            });
-            (data.name.as_deref().unwrap_or_default(), nodes.collect())
-        })
-        .collect();
+    let weights = weights.map(|(_, data)| {
+        let nodes = data.uses().filter_map(|at| Some(at.input()?.0));
+        (data.name.as_deref().unwrap_or_default(), nodes.collect())
+    });
+    let weights: Vec<(&str, Vec<NodeId>)> = weights.collect();
     let about = |pattern: &str, (name, nodes): &(&str, Vec<NodeId>)| {
         is(model, pattern, name, nodes.iter().copied())
     };
@@ -223,7 +199,6 @@ pub(crate) fn is_named(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, name))
 }
 
-/// Whether a name is what a pattern says, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
