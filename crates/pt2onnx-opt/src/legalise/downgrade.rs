@@ -1,15 +1,15 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
+    Rewritten,
     error::{Inexpressible, LegaliseError, Reason},
     exact::{doubles, wrapping},
     insert_casts,
     nn::images,
-    replace::Rewritten,
     semantics::conforms_to,
     steps::{self, When},
 };
-use crate::{opsets::OPSETS, target::Target};
+use crate::{OPSETS, Target};
 use pt2onnx_ir::{
     Model, NodeId, Value, is_possible,
     schema::{self, OpSchema},
@@ -17,7 +17,6 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Iteration limit: guards against rules that reproduce their own pattern.
 const ROUNDS: usize = 100;
 
 /// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
@@ -174,7 +173,6 @@ impl Downgrade {
         self.step_down(model, id, self.opset)
     }
 
-    /// Rewrites one node, step by step.
     fn step_down(
         &mut self,
         model: &mut Model,
@@ -229,8 +227,7 @@ impl Downgrade {
         Ok(done)
     }
 
-    /// Whether the computed indices of a node are those of the older form, because the node was
-    /// written in it.
+    /// Whether a node was written in the older form, so that its computed indices are of that form.
     fn counts(&self, model: &Model, id: NodeId, since: u32, input: usize) -> bool {
         let computed = |v: Value| model[v].constant().is_none();
         self.written < since
@@ -239,12 +236,10 @@ impl Downgrade {
     }
 }
 
-/// All forms of a node's operator, oldest first.
 fn forms(model: &Model, id: NodeId) -> &'static [OpSchema] {
     schema::versions(model[id].op())
 }
 
-/// Removes attributes that `older` does not have, if they have their default value.
 fn drop_defaults(model: &mut Model, id: NodeId, newer: &OpSchema, older: &OpSchema) {
     model[id].attributes.retain(|(name, value)| {
         let default = newer.attribute(name).and_then(|a| a.default.as_ref());

@@ -1,10 +1,8 @@
 //! Operators of opsets 8 and 9 by those of opset 7.
 
 use super::{
-    forms::{constant_numbers, front, input, keep_inputs, set},
-    index::indices::nonnegative,
-    insert_casts,
-    replace::{Emitted, Outcome, Rewritten, replace},
+    Emitted, Outcome, Rewritten, constant_numbers, front, index::indices::nonnegative, input,
+    insert_casts, keep_inputs, replace, set,
 };
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -13,8 +11,7 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Positions that are written as numbers instead of being computed.
 const MOST_PLACES: usize = 4096;
 
-/// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded
-/// to the same sizes.
+/// `Max`, `Min`, `Mean` and `Sum` did not broadcast: the inputs are expanded to the same sizes.
 pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Outcome {
     let shape = |v: &Option<Value>| v.and_then(|v| model.shape(v).cloned());
     let shapes: Option<Vec<_>> = model[id].inputs().iter().map(shape).collect();
@@ -136,8 +133,7 @@ pub(super) fn sign(cx: &Builder, node: &Node) -> Emitted {
     Ok(vec![if kind.is_float() { cx.select(cx.is_nan(x), x, sign) } else { sign }])
 }
 
-/// `Greater` and `Less` of int64, which no float type holds: the upper halves are compared, then
-/// the lower ones.
+/// `Greater` and `Less` of int64, which no float holds: upper halves are compared, then lower ones.
 pub(super) fn of_int64(model: &mut Model, id: NodeId) -> Outcome {
     if !insert_casts::is_of(model, id, &[DType::I64]) {
         return Ok(Rewritten::InPlace);

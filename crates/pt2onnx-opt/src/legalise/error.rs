@@ -1,6 +1,6 @@
 //! Why a model cannot be written for an opset.
 
-use crate::opsets::OPSETS;
+use crate::OPSETS;
 use pt2onnx_ir::AttributeError;
 use std::fmt;
 

@@ -21,7 +21,6 @@ pub(super) fn input(node: &Node, index: usize) -> Result<Value, Reason> {
     node.input(index).ok_or_else(missing)
 }
 
-/// The rank of an input.
 pub(super) fn rank_of(model: &Model, id: NodeId, index: usize) -> Result<usize, Reason> {
     let rank = model.rank(input(&model[id], index)?);
     rank.ok_or_else(|| "the rank of its input is not known".into())
@@ -33,7 +32,6 @@ pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl
     model[id].set_attribute(name, value);
 }
 
-/// Removes an attribute.
 pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Outcome {
     model[id].remove_attribute(name);
     Ok(Rewritten::InPlace)
@@ -48,13 +46,11 @@ pub(super) fn unless(model: &mut Model, id: NodeId, name: &'static str, refused:
     }
 }
 
-/// An axis counted from the front.
 pub(super) fn front(axis: i64, rank: usize) -> Result<usize, Reason> {
     pt2onnx_symbolic::axis(axis, rank).ok_or_else(|| "its axis is out of range".into())
 }
 
-/// A constant of these sizes, in float64 or else float32. Reports a diagnostic if there are more or
-/// fewer numbers.
+/// A float64 or float32 constant of these sizes; a diagnostic if the count does not match.
 pub(super) fn floats(cx: &Builder, kind: DType, numbers: &[f64], sizes: &[usize]) -> Value {
     let flat = match kind {
         DType::F64 => Tensor::vector(numbers),
@@ -80,8 +76,7 @@ pub(super) fn constant_numbers(model: &Model, value: Value) -> Option<Vec<f64>> 
     }
 }
 
-/// The constant integers of an input that is an attribute in an older form; `None` if it is not
-/// given.
+/// The constant integers of an input that older forms have as an attribute, if it is given.
 pub(super) fn known_ints(
     model: &Model,
     id: NodeId,
@@ -95,7 +90,6 @@ pub(super) fn known_ints(
     known.map(Some).ok_or_else(|| Reason(format!("computed {what} need a newer opset")))
 }
 
-/// Removes all inputs but the first ones.
 pub(super) fn keep_inputs(model: &mut Model, id: NodeId, count: usize) {
     let given = &model[id].inputs()[..model[id].inputs().len().min(count)];
     let last = given.iter().rposition(Option::is_some);
@@ -118,7 +112,6 @@ pub(super) fn ints_as_attribute(
     Ok(Rewritten::InPlace)
 }
 
-/// The axes of a reduction become an attribute.
 pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Outcome {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {

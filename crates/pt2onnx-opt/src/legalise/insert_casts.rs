@@ -8,8 +8,7 @@ use pt2onnx_ir::{
 };
 use pt2onnx_tensor::DType;
 
-/// Inserts casts around a node for the types that `form` does not take. Returns whether there are
-/// any.
+/// Inserts casts around a node for types that `form` does not take; whether there are any.
 pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> bool {
     // Casts would change what a cast computes, and the types of values in the node's bodies.
     if matches!(form.name, "Cast" | "CastLike") || model[id].regions().next().is_some() {
@@ -51,7 +50,6 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     order.find(|&to| types.has_tensor(to))
 }
 
-/// Whether the first input has one of the types.
 pub(super) fn is_of(model: &Model, id: NodeId, types: &[DType]) -> bool {
     let node = &model[id];
     let first = node.input(0).and_then(|v| model.dtype(v));

@@ -25,6 +25,13 @@ mod steps;
 mod up;
 mod upgrade;
 
+use error::Reason;
+use forms::{
+    LONGEST, attributes, constant_numbers, floats, front, input, ints_as_attribute, keep_inputs,
+    known_ints, rank_of, set, unless, without,
+};
+use replace::{Emitted, Outcome, Rewritten, before, replace};
+
 pub(crate) use downgrade::legalise_from;
 pub use downgrade::{legalise, legalise_for};
 pub use error::{Inexpressible, LegaliseError};

@@ -5,9 +5,7 @@ use crate::rewrite;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value};
 use pt2onnx_symbolic::Constraints;
 
-/// How a rule rewrote a node.
 pub(super) enum Rewritten {
-    /// The node has the wanted form.
     InPlace,
     /// The node has the wanted form, and new nodes in the canonical form stand before or after it.
     Surrounded,
@@ -42,8 +40,7 @@ pub(super) fn before<T>(
     }
 }
 
-/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each
-/// output.
+/// Replaces a node by what `emit` emits in the canonical form: a value for each output.
 pub(super) fn replace(
     model: &mut Model,
     id: NodeId,

@@ -1,7 +1,7 @@
 //! Whether a node has the same meaning in two opsets.
 
 use super::steps::{self, When};
-use crate::opsets::OPSETS;
+use crate::OPSETS;
 use pt2onnx_ir::{
     Model, NodeId, conforms,
     schema::{self, OpSchema},
@@ -34,7 +34,6 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
         && between.all(|form| kept(form.since) && conforms_to(model, node, Some(form)).is_ok())
 }
 
-/// Checks whether a node conforms to a form of its operator.
 pub(super) fn conforms_to(
     model: &Model,
     id: NodeId,

@@ -3,21 +3,26 @@
 //! Steps that only add types, or attributes with defaults, have no row.
 
 use super::{
+    Emitted, Outcome,
     control::{bodies, running},
     early,
-    forms::{ints_as_attribute, reduced_axes, unless, without},
+    forms::reduced_axes,
     index::{axes, indexing, indices, scatter, sorting},
+    ints_as_attribute,
     linalg::{einsum, signal},
     nn::{
         affine, attention, columns, images, loss, normalization, quantization, recurrent, rotary,
         sampling,
     },
     pointwise::{activation, bits, comparison, floats, integers, random},
-    replace::{Emitted, Outcome, replace},
+    replace,
     shape::{padding, shapes, slicing},
+    unless,
     up::{canonical, opset_7},
+    without,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 /// When a node is rewritten into the older form.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,8 +39,7 @@ pub(super) enum When {
     Always,
 }
 
-/// Rewrites a node into the older form. The error is the reason why the older opset cannot express
-/// it.
+/// Rewrites a node into the older form, or says why the older opset cannot express it.
 #[derive(Clone, Copy)]
 pub(super) enum Down {
     /// In place or by others.
@@ -59,10 +63,11 @@ type Edit = fn(&mut Model, NodeId) -> Outcome;
 /// that [`Down`] can make the older one again.
 type Up = fn(&mut Model, NodeId, bool) -> Outcome;
 
-/// The change of an operator to the form that exists since `since`.
+/// The change of operators to the forms that exist since `since`.
 pub(super) struct Step {
-    pub op: &'static str,
-    pub since: u32,
+    /// The operators, between spaces.
+    ops: &'static str,
+    since: u32,
     pub when: When,
     pub down: Option<Down>,
     pub up: Option<Up>,
@@ -71,28 +76,28 @@ pub(super) struct Step {
     pub changed_meaning: Option<fn(&Model, NodeId) -> bool>,
 }
 
-const fn step(op: &'static str, since: u32) -> Step {
-    Step { op, since, when: When::IfUnsupported, down: None, up: None, changed_meaning: None }
+const fn step(ops: &'static str, since: u32) -> Step {
+    Step { ops, since, when: When::IfUnsupported, down: None, up: None, changed_meaning: None }
 }
 
-const fn if_unsupported(op: &'static str, since: u32, edit: Edit) -> Step {
-    Step { down: Some(Down::Edit(edit)), ..step(op, since) }
+const fn if_unsupported(ops: &'static str, since: u32, edit: Edit) -> Step {
+    Step { down: Some(Down::Edit(edit)), ..step(ops, since) }
 }
 
-const fn by_nodes(op: &'static str, since: u32, emit: fn(&Builder, &Node) -> Emitted) -> Step {
-    Step { down: Some(Down::Emit(emit)), ..step(op, since) }
+const fn by_nodes(ops: &'static str, since: u32, emit: fn(&Builder, &Node) -> Emitted) -> Step {
+    Step { down: Some(Down::Emit(emit)), ..step(ops, since) }
 }
 
-const fn superset(op: &'static str, since: u32, edit: Edit) -> Step {
-    Step { when: When::Superset, ..if_unsupported(op, since, edit) }
+const fn superset(ops: &'static str, since: u32, edit: Edit) -> Step {
+    Step { when: When::Superset, ..if_unsupported(ops, since, edit) }
 }
 
-const fn negative_indices(op: &'static str, since: u32, input: usize, edit: Edit) -> Step {
-    Step { when: When::NegativeIndices(input), ..if_unsupported(op, since, edit) }
+const fn negative_indices(ops: &'static str, since: u32, input: usize, edit: Edit) -> Step {
+    Step { when: When::NegativeIndices(input), ..if_unsupported(ops, since, edit) }
 }
 
-const fn always(op: &'static str, since: u32, edit: Edit) -> Step {
-    Step { when: When::Always, ..if_unsupported(op, since, edit) }
+const fn always(ops: &'static str, since: u32, edit: Edit) -> Step {
+    Step { when: When::Always, ..if_unsupported(ops, since, edit) }
 }
 
 impl Step {
@@ -105,43 +110,38 @@ impl Step {
     }
 }
 
-/// Sorted by operator and opset.
-pub(super) static STEPS: &[Step] = &[
-    step("Add", 7).up(opset_7::broadcast),
+/// Rows of steps, each of one or more operators.
+static ROWS: &[Step] = &[
+    step("Add And Div Equal Greater Less Mul Or Pow Sub Xor", 7).up(opset_7::broadcast),
     by_nodes("AffineGrid", 20, affine::affine_grid),
-    step("And", 7).up(opset_7::broadcast),
-    superset("ArgMax", 11, axes::axis),
-    if_unsupported("ArgMax", 12, indexing::first_index),
-    superset("ArgMin", 11, axes::axis),
-    if_unsupported("ArgMin", 12, indexing::first_index),
+    superset(
+        "ArgMax ArgMin Compress Concat Flatten Hardmax LogSoftmax Softmax Split",
+        11,
+        axes::axis,
+    ),
+    if_unsupported("ArgMax ArgMin", 12, indexing::first_index),
     by_nodes("Attention", 23, attention::attention),
-    if_unsupported("AveragePool", 10, images::pool),
+    if_unsupported("AveragePool MaxPool", 10, images::pool),
     if_unsupported("AveragePool", 19, images::undilated),
-    step("BatchNormalization", 7).up(opset_7::inference),
+    step("BatchNormalization Dropout", 7).up(opset_7::inference),
     if_unsupported("BatchNormalization", 14, normalization::batch_in_training)
         .up(canonical::batch_norm),
     by_nodes("BatchNormalization", 15, normalization::batch_of_one_type),
     by_nodes("Bernoulli", 15, random::bernoulli),
     if_unsupported("BitCast", 26, floats::bit_cast),
     by_nodes("BitShift", 11, integers::shift),
-    by_nodes("BitwiseAnd", 18, bits::binary),
+    by_nodes("BitwiseAnd BitwiseOr BitwiseXor", 18, bits::binary),
     by_nodes("BitwiseNot", 18, bits::not),
-    by_nodes("BitwiseOr", 18, bits::binary),
-    by_nodes("BitwiseXor", 18, bits::binary),
     step("Cast", 6).up(opset_7::cast),
-    if_unsupported("Cast", 19, |m, n| without(m, n, "saturate")),
-    if_unsupported("Cast", 24, |m, n| without(m, n, "round_mode")),
+    if_unsupported("Cast CastLike", 19, |m, n| without(m, n, "saturate")),
+    if_unsupported("Cast CastLike", 24, |m, n| without(m, n, "round_mode")),
     by_nodes("CastLike", 15, shapes::cast_like),
-    if_unsupported("CastLike", 19, |m, n| without(m, n, "saturate")),
-    if_unsupported("CastLike", 24, |m, n| without(m, n, "round_mode")),
     by_nodes("Celu", 12, activation::celu),
     step("Clip", 6).up(opset_7::clip),
     if_unsupported("Clip", 11, comparison::clip_bounds).up(canonical::clip),
     superset("Clip", 12, comparison::clip_of_others),
     by_nodes("Col2Im", 18, columns::col2im),
-    superset("Compress", 11, axes::axis),
     step("Concat", 4).up(opset_7::concat),
-    superset("Concat", 11, axes::axis),
     if_unsupported("Constant", 12, shapes::constant),
     by_nodes("ConstantOfShape", 9, shapes::expanded),
     by_nodes("ConstantOfShape", 20, shapes::expanded),
@@ -151,20 +151,16 @@ pub(super) static STEPS: &[Step] = &[
     always("DFT", 20, signal::axis).up(canonical::transform),
     if_unsupported("DepthToSpace", 11, shapes::depth_to_space),
     if_unsupported("DequantizeLinear", 10, quantization::dequantize),
-    always("DequantizeLinear", 13, quantization::axis).up(canonical::quantization),
+    always("DequantizeLinear QuantizeLinear", 13, quantization::axis).up(canonical::quantization),
     if_unsupported("DequantizeLinear", 19, quantization::dequantize),
     if_unsupported("DequantizeLinear", 21, quantization::dequantize),
     if_unsupported("DequantizeLinear", 23, quantization::output_dtype_of_scale),
-    step("Div", 7).up(opset_7::broadcast),
-    step("Dropout", 7).up(opset_7::inference),
     step("Dropout", 10).up(canonical::typed_dropout).changes(random::has_mask),
     if_unsupported("Dropout", 12, random::dropout).up(canonical::dropout),
     by_nodes("Einsum", 12, einsum::einsum),
-    step("Equal", 7).up(opset_7::broadcast),
     if_unsupported("Equal", 11, comparison::equal),
     by_nodes("Expand", 8, early::expand),
-    superset("Flatten", 11, axes::axis),
-    if_unsupported("GRU", 14, recurrent::time_first),
+    if_unsupported("GRU LSTM RNN", 14, recurrent::time_first),
     negative_indices("Gather", 11, 1, indices::indices),
     by_nodes("GatherElements", 11, indexing::elements),
     by_nodes("GatherND", 11, indexing::tuples),
@@ -172,78 +168,54 @@ pub(super) static STEPS: &[Step] = &[
     by_nodes("Gelu", 20, activation::gelu),
     step("Gemm", 7).up(opset_7::gemm),
     if_unsupported("Gemm", 11, shapes::gemm),
-    step("GlobalLpPool", 2).up(opset_7::norm),
-    step("Greater", 7).up(opset_7::broadcast),
-    if_unsupported("Greater", 9, early::of_int64),
-    by_nodes("GreaterOrEqual", 12, comparison::or_equal),
+    step("GlobalLpPool LpPool", 2).up(opset_7::norm),
+    if_unsupported("Greater Less", 9, early::of_int64),
+    by_nodes("GreaterOrEqual LessOrEqual", 12, comparison::or_equal),
     by_nodes("GridSample", 16, sampling::grid_sample),
     always("GridSample", 20, images::grid_sample_modes).up(canonical::grid_sample),
     always("GroupNormalization", 21, |m, n| replace(m, n, normalization::group))
         .up(canonical::group_norm),
     by_nodes("HardSwish", 14, activation::hard_swish),
-    superset("Hardmax", 11, axes::axis),
-    always("Hardmax", 13, activation::softmax).up(canonical::softmax),
+    always("Hardmax LogSoftmax Softmax", 13, activation::softmax).up(canonical::softmax),
     superset("If", 11, bodies::same_sizes),
     by_nodes("IsInf", 10, comparison::is_inf),
     by_nodes("IsNaN", 9, early::is_nan),
-    if_unsupported("LSTM", 14, recurrent::time_first),
     by_nodes("LayerNormalization", 17, normalization::layer),
-    step("Less", 7).up(opset_7::broadcast),
-    if_unsupported("Less", 9, early::of_int64),
-    by_nodes("LessOrEqual", 12, comparison::or_equal),
-    superset("LogSoftmax", 11, axes::axis),
-    always("LogSoftmax", 13, activation::softmax).up(canonical::softmax),
     if_unsupported("Loop", 11, bodies::with_state),
-    step("LpPool", 2).up(opset_7::norm),
     if_unsupported("LpPool", 18, images::pool),
-    superset("Max", 8, early::same_sizes),
-    if_unsupported("Max", 12, comparison::extremum),
-    if_unsupported("MaxPool", 10, images::pool),
-    superset("Mean", 8, early::same_sizes),
-    superset("Min", 8, early::same_sizes),
-    if_unsupported("Min", 12, comparison::extremum),
+    superset("Max Mean Min Sum", 8, early::same_sizes),
+    if_unsupported("Max Min", 12, comparison::extremum),
     by_nodes("Mish", 18, activation::mish),
     if_unsupported("Mod", 10, integers::modulo),
-    step("Mul", 7).up(opset_7::broadcast),
     by_nodes("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
     if_unsupported("NonZero", 9, early::counted),
     if_unsupported("OneHot", 9, early::one_hot),
     negative_indices("OneHot", 11, 0, indices::one_hot),
-    step("Or", 7).up(opset_7::broadcast),
     step("PRelu", 7).up(opset_7::slope),
     step("Pad", 2).up(opset_7::pad),
     if_unsupported("Pad", 11, slicing::pad).up(canonical::pad),
     if_unsupported("Pad", 18, slicing::pad_of_all),
     superset("Pad", 19, padding::wrap),
-    step("Pow", 7).up(opset_7::broadcast),
     if_unsupported("Pow", 12, integers::pow),
     if_unsupported("QuantizeLinear", 10, quantization::quantize),
-    always("QuantizeLinear", 13, quantization::axis).up(canonical::quantization),
     if_unsupported("QuantizeLinear", 19, quantization::quantize),
     if_unsupported("QuantizeLinear", 21, quantization::zero_point_for_output_dtype),
     by_nodes("RMSNormalization", 23, normalization::rms),
-    if_unsupported("RNN", 14, recurrent::time_first),
     by_nodes("Range", 11, shapes::range),
-    superset("ReduceL1", 11, axes::axes),
-    if_unsupported("ReduceL1", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceL2", 11, axes::axes),
-    if_unsupported("ReduceL2", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceLogSum", 11, axes::axes),
-    if_unsupported("ReduceLogSum", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceLogSumExp", 11, axes::axes),
-    if_unsupported("ReduceLogSumExp", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceMax", 11, axes::axes),
-    if_unsupported("ReduceMax", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceMean", 11, axes::axes),
-    if_unsupported("ReduceMean", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceMin", 11, axes::axes),
-    if_unsupported("ReduceMin", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceProd", 11, axes::axes),
-    if_unsupported("ReduceProd", 18, reduced_axes).up(canonical::reduction),
-    superset("ReduceSum", 11, axes::axes),
+    superset(
+        "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin \
+         ReduceProd ReduceSum ReduceSumSquare Squeeze",
+        11,
+        axes::axes,
+    ),
+    if_unsupported(
+        "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin \
+         ReduceProd ReduceSumSquare",
+        18,
+        reduced_axes,
+    )
+    .up(canonical::reduction),
     if_unsupported("ReduceSum", 13, reduced_axes).up(canonical::reduction),
-    superset("ReduceSumSquare", 11, axes::axes),
-    if_unsupported("ReduceSumSquare", 18, reduced_axes).up(canonical::reduction),
     by_nodes("Relu", 14, comparison::relu_of_integers),
     step("Reshape", 5).up(opset_7::reshape),
     if_unsupported("Reshape", 14, shapes::reshape),
@@ -264,30 +236,23 @@ pub(super) static STEPS: &[Step] = &[
     superset("Scan", 11, axes::scan_axes),
     step("Scatter", 11).up(canonical::scatter),
     if_unsupported("ScatterElements", 11, scatter::elements),
-    if_unsupported("ScatterElements", 16, scatter::sums),
-    superset("ScatterElements", 18, scatter::extremes),
+    if_unsupported("ScatterElements ScatterND", 16, scatter::sums),
+    superset("ScatterElements ScatterND", 18, scatter::extremes),
     by_nodes("ScatterND", 11, scatter::tuples),
-    if_unsupported("ScatterND", 16, scatter::sums),
-    superset("ScatterND", 18, scatter::extremes),
     step("Selu", 6).up(opset_7::selu),
     by_nodes("SequenceMap", 17, bodies::over_items),
     by_nodes("Shape", 15, shapes::shape),
     by_nodes("Sign", 9, early::sign),
     if_unsupported("Slice", 10, slicing::slice).up(canonical::slice),
     superset("Slice", 11, slicing::slice_axes),
-    superset("Softmax", 11, axes::axis),
-    always("Softmax", 13, activation::softmax).up(canonical::softmax),
     by_nodes("SoftmaxCrossEntropyLoss", 12, loss::softmax_cross_entropy),
     step("Split", 2).up(opset_7::split),
-    superset("Split", 11, axes::axis),
     if_unsupported("Split", 13, slicing::split_sizes),
     if_unsupported("Split", 18, slicing::split_evenly)
         .up(canonical::split)
         .changes(slicing::lacks_sizes),
-    superset("Squeeze", 11, axes::axes),
-    if_unsupported("Squeeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
-    step("Sub", 7).up(opset_7::broadcast),
-    superset("Sum", 8, early::same_sizes),
+    if_unsupported("Squeeze Unsqueeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes"))
+        .up(canonical::axes),
     by_nodes("Swish", 24, activation::swish),
     by_nodes("ThresholdedRelu", 10, comparison::thresholded_relu),
     step("Tile", 6).up(opset_7::tile),
@@ -295,23 +260,23 @@ pub(super) static STEPS: &[Step] = &[
     if_unsupported("TopK", 11, sorting::top_k_order),
     by_nodes("Trilu", 14, shapes::trilu),
     superset("Unsqueeze", 11, axes::axes_of_output),
-    if_unsupported("Unsqueeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
     step("Upsample", 7).up(opset_7::upsample),
     if_unsupported("Upsample", 9, early::scales),
     step("Upsample", 10).up(canonical::upsample),
     by_nodes("Where", 9, early::select),
-    step("Xor", 7).up(opset_7::broadcast),
 ];
 
-/// The step of an operator to the form that exists since `since`.
+pub(super) static STEPS: LazyLock<BTreeMap<(&str, u32), &Step>> = LazyLock::new(|| {
+    let rows = ROWS.iter();
+    rows.flat_map(|step| step.ops.split(' ').map(move |op| ((op, step.since), step))).collect()
+});
+
 pub(super) fn at(op: &str, since: u32) -> Option<&'static Step> {
-    let found = STEPS.binary_search_by(|s| (s.op, s.since).cmp(&(op, since)));
-    found.ok().map(|i| &STEPS[i])
+    STEPS.get(&(op, since)).copied()
 }
 
 /// The rewriting of an operator's form of opset `from` into a newer one, up to opset `to`.
 pub(super) fn up(op: &str, from: u32, to: u32) -> Option<Up> {
-    let first = STEPS.partition_point(|s| (s.op, s.since) <= (op, from));
-    let newer = STEPS[first..].iter().take_while(|s| s.op == op && s.since <= to);
-    newer.filter_map(|s| s.up).next()
+    let newer = STEPS.range((op, from + 1)..);
+    newer.take_while(|((name, since), _)| *name == op && *since <= to).find_map(|(_, s)| s.up)
 }

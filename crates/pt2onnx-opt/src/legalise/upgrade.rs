@@ -1,13 +1,12 @@
 //! Rewrites nodes of older opsets into the canonical form.
 
 use super::{
-    error::Reason,
-    replace::{Outcome, Rewritten},
+    Outcome, Reason, Rewritten,
     semantics::{conforms_to, means_the_same},
     steps,
     up::extensions,
 };
-use crate::opsets::OPSETS;
+use crate::OPSETS;
 use pt2onnx_ir::{
     Model, NodeId,
     schema::{self, CANONICAL_OPSET},
@@ -68,7 +67,6 @@ fn rewrite(model: &mut Model, id: NodeId, written: u32, reversible: bool) -> Out
     }
 }
 
-/// The opset of the form that a node has in an opset; 0 if its operator is not there.
 fn form(model: &Model, id: NodeId, opset: u32) -> u32 {
     schema::lookup(model[id].op(), opset).filter(|s| !s.deprecated).map_or(0, |s| s.since)
 }

@@ -2,10 +2,7 @@
 //! `SequenceMap`.
 
 use crate::{
-    legalise::{
-        forms::input,
-        replace::{Emitted, Outcome, Rewritten},
-    },
+    legalise::{Emitted, Outcome, Rewritten, input},
     rewrite,
 };
 use pt2onnx_ir::{
@@ -54,7 +51,6 @@ pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Outcome {
     Ok(Rewritten::InPlace)
 }
 
-/// `SequenceMap` by a `Loop` that takes the items one after the other.
 pub(crate) fn over_items(cx: &Builder, node: &Node) -> Emitted {
     let body = node.regions().next().ok_or("its body is missing")?;
     let results: Vec<Value> = cx.model()[body].output_values().collect();

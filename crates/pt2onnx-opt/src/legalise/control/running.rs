@@ -1,9 +1,6 @@
 //! Replaces cumulative sums and products by `Scan`.
 
-use crate::legalise::{
-    forms::{front, input, known_ints},
-    replace::{Outcome, replace},
-};
+use crate::legalise::{Outcome, front, input, known_ints, replace};
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;
 

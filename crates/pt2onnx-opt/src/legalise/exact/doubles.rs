@@ -4,12 +4,12 @@
 //! images below opset 20. In float32, sums whose terms cancel would lose most of their digits.
 
 use crate::{
+    Target,
     legalise::{
-        forms::input,
+        Emitted, Rewritten, input,
         nn::{recurrent::Network, sampling::grid_sample},
-        replace::{Emitted, Rewritten, replace},
+        replace,
     },
-    target::Target,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Shape, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -47,8 +47,7 @@ pub(crate) fn exact(
     replace(model, id, |cx, node| emit(cx, node, &windows)).ok()
 }
 
-/// The windows of a node over the spatial dimensions of its input; one number or size for each
-/// dimension.
+/// Windows over the spatial dimensions of an input; one number or size for each dimension.
 #[derive(Clone)]
 struct Windows {
     kernel: Vec<Expr>,
@@ -156,8 +155,7 @@ impl Windows {
         (&self.counts[i] - 1) * self.strides[i] + self.length(i)
     }
 
-    /// The elements of `x` `(batch, channels, ..)` in each window: `(batch, channels, windows,
-    /// elements, windows, elements, ..)`.
+    /// `(batch, channels, windows, elements, windows, elements, ..)` from `(batch, channels, ..)`.
     fn gather(&self, cx: &Builder, x: Value) -> Value {
         let pads = [&self.begins[..], &self.ends[..]].concat();
         let x = if pads.iter().all(|p| p.as_int() == Some(0)) {
@@ -194,8 +192,7 @@ impl Windows {
         }
     }
 
-    /// The products of windows and rows of a weight `(groups, out / groups, elements)`;
-    /// [`Windows::result`].
+    /// The products of windows and rows `(groups, out / groups, elements)`: [`Windows::result`].
     fn products(&self, cx: &Builder, gathered: Value, rows: Value) -> Value {
         let n = self.kernel.len();
         let elements = (0..n).map(|i| 3 + 2 * i);
@@ -299,8 +296,7 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
     Ok(vec![means])
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each element of the
-/// batch.
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each item.
 fn instance_normalization(cx: &Builder, node: &Node, _: &Windows) -> Emitted {
     let (x, scale, bias) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let epsilon = f64::from(attrs::InstanceNormalization::read(node)?.epsilon);

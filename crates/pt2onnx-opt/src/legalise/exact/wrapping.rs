@@ -5,11 +5,7 @@
 
 use crate::{
     eval,
-    legalise::{
-        error::Reason,
-        forms::input,
-        replace::{Emitted, Outcome, Rewritten, replace},
-    },
+    legalise::{Emitted, Outcome, Reason, Rewritten, input, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::DType;
@@ -159,7 +155,6 @@ fn bits(model: &Model, value: Value) -> u32 {
     bits_of(model, value, &mut left)
 }
 
-/// How many bits a number has.
 fn length(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
 }

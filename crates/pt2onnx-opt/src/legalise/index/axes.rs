@@ -1,10 +1,6 @@
 //! Axes counted from the end, which older forms do not have.
 
-use crate::legalise::{
-    error::Reason,
-    forms::{front, rank_of, set},
-    replace::{Outcome, Rewritten},
-};
+use crate::legalise::{Outcome, Reason, Rewritten, front, rank_of, set};
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The attribute `axis` counted from the front.
@@ -27,7 +23,6 @@ pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Outcome {
     counted(model, id, <[i64]>::len)
 }
 
-/// The axes are those of so many more dimensions than the input has.
 fn counted(model: &mut Model, id: NodeId, more: fn(&[i64]) -> usize) -> Outcome {
     let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
     if let Some(given) = model[id].read::<&[i64]>("axes")?.filter(|a| !plain(a)) {

@@ -2,9 +2,9 @@
 
 use super::indices::from_front;
 use crate::legalise::{
-    error::Reason,
-    forms::{self, front, input},
-    replace::{Emitted, Outcome, replace},
+    Emitted, Outcome, Reason,
+    forms::{self},
+    front, input, replace,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -32,7 +32,6 @@ fn flat_elements(cx: &Builder, data: Value, indices: Value, axis: usize) -> Resu
     Ok(place)
 }
 
-/// The position of each index tuple in data whose indexed dimensions are flattened to one.
 pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result<Value, Reason> {
     let last = cx.rank(indices).checked_sub(1).ok_or("its indices have no dimensions")?;
     let length = cx.dim(indices, last as i64).as_int();
@@ -49,7 +48,6 @@ pub(super) fn flat_tuples(cx: &Builder, dims: &[Expr], indices: Value) -> Result
     place.ok_or_else(|| "empty tuples need a newer opset".into())
 }
 
-/// The axis, counted from the front. Data and indices have the same rank.
 pub(super) fn axis_of(cx: &Builder, node: &Node) -> Result<usize, Reason> {
     let ranks = node.inputs().iter().flatten().filter_map(|&v| cx.known_shape(v));
     let rank = ranks.map(|s| s.len()).next();
@@ -58,7 +56,6 @@ pub(super) fn axis_of(cx: &Builder, node: &Node) -> Result<usize, Reason> {
     front(axis, rank)
 }
 
-/// `GatherElements`.
 pub(crate) fn elements(cx: &Builder, node: &Node) -> Emitted {
     let (data, indices) = (input(node, 0)?, input(node, 1)?);
     let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
@@ -66,7 +63,6 @@ pub(crate) fn elements(cx: &Builder, node: &Node) -> Emitted {
     Ok(vec![cx.gather(flat, place, 0)])
 }
 
-/// `GatherND`.
 pub(crate) fn tuples(cx: &Builder, node: &Node) -> Emitted {
     let (data, indices) = (input(node, 0)?, input(node, 1)?);
     let dims = cx.shape(data);

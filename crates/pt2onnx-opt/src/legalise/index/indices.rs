@@ -1,10 +1,7 @@
 //! Indices counted from the end, which older forms do not have.
 
 use super::axes::axis;
-use crate::legalise::{
-    forms::input,
-    replace::{Outcome, Rewritten, before},
-};
+use crate::legalise::{Outcome, Rewritten, before, input};
 use pt2onnx_ir::{Builder, Def, Model, NodeId, Traits, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -52,14 +49,12 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     cx.select(cx.less(index, 0), cx.add(index, size), index)
 }
 
-/// Whether the last few nodes show that no element is negative. Arithmetic on indices and sizes
-/// stays in the range of its type.
+/// Whether the last few nodes show that no element is negative, if no arithmetic overflows.
 pub(crate) fn nonnegative(model: &Model, value: Value) -> bool {
     is_nonnegative(model, value, DEPTH, false)
 }
 
-/// [`nonnegative`] of any integers: arithmetic may leave the range of its type, which makes large
-/// numbers negative.
+/// [`nonnegative`] of any integers: arithmetic may overflow, which makes numbers negative.
 pub(crate) fn nonnegative_numbers(model: &Model, value: Value) -> bool {
     is_nonnegative(model, value, DEPTH, true)
 }
@@ -101,9 +96,7 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> 
 /// Whether a `Where` is what [`from_front`] emits.
 fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
     let producer = |i: usize| node.input(i).and_then(|v| model.producer(v)).map(|n| &model[n]);
-    let (Some(test), Some(sum)) = (producer(0), producer(1)) else {
-        return false;
-    };
+    let (Some(test), Some(sum)) = (producer(0), producer(1)) else { return false };
     let zero = test.input(1).and_then(|v| model.const_ints(v));
     test.is("Less")
         && sum.is("Add")

@@ -5,16 +5,11 @@ use super::{
     indexing::{axis_of, flat_tuples},
     indices::from_front,
 };
-use crate::legalise::{
-    error::Reason,
-    forms::{input, set, without},
-    replace::{Emitted, Outcome, Rewritten, before, replace},
-};
+use crate::legalise::{Emitted, Outcome, Reason, Rewritten, before, input, replace, set, without};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `ScatterElements` and `ScatterND` with one of these reductions; others are kept.
 pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Outcome {
     if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
         return Ok(Rewritten::InPlace);

@@ -1,8 +1,7 @@
 //! `TopK`: options that older forms do not have.
 
 use crate::legalise::{
-    forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-    replace::{Outcome, Rewritten, replace},
+    Outcome, Rewritten, attributes, input, ints_as_attribute, known_ints, replace, set, without,
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 

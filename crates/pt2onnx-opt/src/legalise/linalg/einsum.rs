@@ -1,6 +1,6 @@
 //! `Einsum` by matrix products, one operand at a time.
 
-use crate::legalise::{forms::input, replace::Emitted};
+use crate::legalise::{Emitted, input};
 use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs, einsum_terms};
 use pt2onnx_symbolic::Expr;
 
@@ -56,7 +56,6 @@ fn spelt(term: &str, count: usize) -> Vec<char> {
         .collect()
 }
 
-/// Sums over the letters that are not needed.
 fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     let letters = term.letters.iter().enumerate();
     let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
@@ -69,7 +68,6 @@ fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     Term { value, letters }
 }
 
-/// Transposes a term to the given order of letters.
 fn arranged(cx: &Builder, term: &Term, order: &[char]) -> Value {
     let place = |c: &char| term.letters.iter().position(|l| l == c);
     let perm: Vec<usize> = order.iter().filter_map(place).collect();

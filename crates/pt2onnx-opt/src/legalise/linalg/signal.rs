@@ -1,9 +1,7 @@
 //! Fourier transforms: the axis becomes an attribute, or the transforms become matrix products.
 
 use crate::legalise::{
-    error::Reason,
-    forms::{floats, input, keep_inputs, rank_of, set},
-    replace::{Emitted, Outcome, Rewritten, replace},
+    Emitted, Outcome, Reason, Rewritten, floats, input, keep_inputs, rank_of, replace, set,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -13,8 +11,7 @@ use std::f64::consts::TAU;
 /// The longest transform whose matrices are constants.
 const LONGEST: i64 = 512;
 
-/// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no
-/// one-sided inverse.
+/// The axis was an attribute, by default 1 instead of -2; no inverse was one-sided.
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let axis = match model[id].input(2) {
         Some(axis) => {

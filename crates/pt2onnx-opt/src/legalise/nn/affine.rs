@@ -1,10 +1,6 @@
 //! `AffineGrid` as a sum of products: the places along each axis times a column of the map.
 
-use crate::legalise::{
-    error::Reason,
-    forms::{floats, input},
-    replace::Emitted,
-};
+use crate::legalise::{Emitted, Reason, floats, input};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::DType;
 

@@ -1,6 +1,6 @@
 //! `Attention` by matrix products and a softmax, as the standard's function body has it.
 
-use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use crate::legalise::{Emitted, Reason, input};
 use pt2onnx_ir::{Builder, Node, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -116,7 +116,6 @@ fn causal(cx: &Builder, q: Value, k: Value, past: Option<Value>) -> Value {
     cx.greater_or_equal(cx.unsqueeze(rows, &[1]), cx.unsqueeze(columns, &[0]))
 }
 
-/// The size of dimension 2.
 fn length(cx: &Builder, x: Value) -> Value {
     match cx.dim(x, 2).as_int() {
         Some(known) => cx.scalar(known, DType::I64),

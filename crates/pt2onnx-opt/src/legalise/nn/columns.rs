@@ -1,7 +1,7 @@
 //! `Col2Im` by `Gather`: along each axis, each pixel is the sum of the elements of windows that
 //! fall on it.
 
-use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use crate::legalise::{Emitted, Reason, input};
 use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
@@ -32,9 +32,7 @@ fn added(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(axes.iter().enumerate().fold(joined, |x, (i, axis)| axis.add(cx, x, i + 2)))
 }
 
-/// An axis of the image.
 struct Axis {
-    /// Its size.
     image: Expr,
     /// The number of elements of a window, and the step between them.
     window: i64,
@@ -78,7 +76,6 @@ fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
 }
 
 impl Axis {
-    /// The number of elements of all windows.
     fn elements(&self) -> Expr {
         &self.count * self.window
     }

@@ -2,9 +2,8 @@
 
 use super::{resample::resample, sampling::grid_sample};
 use crate::legalise::{
-    error::Reason,
-    forms::{attributes, constant_numbers, front, input, rank_of, set, unless, without},
-    replace::{Outcome, Rewritten, replace},
+    Outcome, Reason, Rewritten, attributes, constant_numbers, front, input, rank_of, replace, set,
+    unless, without,
 };
 use pt2onnx_ir::{Model, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::Tensor;
@@ -73,8 +72,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Outcome {
     })
 }
 
-/// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other
-/// modes are computed by `Gather`.
+/// The first form only scales, rounding down, or up for a scale below 1. `Gather` does the rest.
 pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
@@ -201,8 +199,7 @@ pub(crate) fn windows(model: &mut Model, id: NodeId) {
     }
 }
 
-/// The pads that give a pool its windows without `ceil_mode`, if it drops one. `None` if more pads
-/// would be counted.
+/// The pads for a pool without `ceil_mode`, if it drops a window and counts no more pads then.
 fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     let node = &model[id];
     let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;

@@ -1,10 +1,9 @@
 //! Replaces losses by their formulas.
 
-use crate::legalise::{forms::input, replace::Emitted};
+use crate::legalise::{Emitted, input};
 use pt2onnx_ir::{Builder, Node, Reduction, attrs};
 
-/// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second
-/// result.
+/// `SoftmaxCrossEntropyLoss`: the loss of the softmax's logarithms, the second result.
 pub(crate) fn softmax_cross_entropy(cx: &Builder, node: &Node) -> Emitted {
     let scores = cx.log_softmax(input(node, 0)?, attrs::LogSoftmax { axis: 1 });
     let inputs = [Some(scores), node.input(1), node.input(2)];
@@ -14,7 +13,6 @@ pub(crate) fn softmax_cross_entropy(cx: &Builder, node: &Node) -> Emitted {
     Ok(made)
 }
 
-/// `NegativeLogLikelihoodLoss`.
 pub(crate) fn negative_log_likelihood(cx: &Builder, node: &Node) -> Emitted {
     let (x, target) = (input(node, 0)?, input(node, 1)?);
     let kind = cx.dtype(x);

@@ -2,9 +2,9 @@
 //! `stash_type`.
 
 use crate::legalise::{
-    error::Reason,
-    forms::{self, LONGEST, front},
-    replace::{Emitted, Outcome, replace},
+    Emitted, LONGEST, Outcome, Reason,
+    forms::{self},
+    front, replace,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;

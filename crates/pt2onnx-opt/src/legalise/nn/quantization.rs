@@ -1,16 +1,11 @@
 //! Replaces quantization by its formula.
 
-use crate::legalise::{
-    error::Reason,
-    forms::{LONGEST, input, without},
-    replace::{Outcome, replace},
-};
+use crate::legalise::{LONGEST, Outcome, Reason, input, replace, without};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// With a single scale, the axis has no meaning. With a scale per position along the axis, the
-/// formula is used.
+/// The axis has no meaning for a single scale. With several, the formula is used.
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Outcome {
     let scale = input(&model[id], 1)?;
     match model.rank(scale) {

@@ -1,20 +1,15 @@
 //! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard;
 //! and with steps in front of batches.
 
-use crate::legalise::{
-    forms::{input, without},
-    replace::{Emitted, Outcome, replace},
-};
+use crate::legalise::{Emitted, Outcome, input, replace, without};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The computation of a node.
 #[derive(Clone, Copy)]
 enum Kind {
     Lstm,
-    /// The reset gate takes part after the product of the hidden state and its weights, as in
-    /// PyTorch.
+    /// The reset gate is applied after the product with the hidden state, as in PyTorch.
     Gru,
     Rnn,
 }
@@ -118,8 +113,7 @@ impl Network {
         Ok(joined.collect())
     }
 
-    /// The results of one direction. Steps that are not `real` keep the states, and have a result
-    /// of 0.
+    /// The results of one direction. Steps that are not `real` keep the states, with a result of 0.
     fn scan(&self, cx: &Builder, node: &Node, direction: usize, real: Option<Value>) -> Emitted {
         let own = |value: Value| cx.take(value, 0, &Expr::int(direction as i64));
         let (x, w, r) = (input(node, 0)?, own(input(node, 1)?), own(input(node, 2)?));
@@ -184,8 +178,7 @@ impl Network {
         Ok(results)
     }
 
-    /// The next states, from the input's part of the gates, `x`, and the weights of the hidden
-    /// state.
+    /// The next states, from the input's part of the gates, `x`, and the hidden state's weights.
     fn step(
         &self,
         cx: &Builder,

@@ -2,11 +2,7 @@
 //! few input elements.
 
 use crate::{
-    legalise::{
-        error::Reason,
-        forms::{LONGEST, constant_numbers, floats, front, input},
-        replace::{Outcome, replace},
-    },
+    legalise::{LONGEST, Outcome, Reason, constant_numbers, floats, front, input, replace},
     resize::{Axis, Taps, taps},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};

@@ -1,6 +1,6 @@
 //! `RotaryEmbedding` by the formula of the standard's function body, without its transpositions.
 
-use crate::legalise::{error::Reason, forms::input, replace::Emitted};
+use crate::legalise::{Emitted, Reason, input};
 use pt2onnx_ir::{Builder, Node, attrs};
 use pt2onnx_symbolic::Expr;
 

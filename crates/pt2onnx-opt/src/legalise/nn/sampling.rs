@@ -1,10 +1,6 @@
 //! `GridSample` by `Gather`: at each place, the weighted sum of the pixels around it.
 
-use crate::legalise::{
-    error::Reason,
-    forms::{floats, input},
-    replace::Emitted,
-};
+use crate::legalise::{Emitted, Reason, floats, input};
 use pt2onnx_ir::{Builder, Node, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -101,7 +97,6 @@ fn sampled(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.cast(cx.transpose(summed, &first), kind))
 }
 
-/// A dimension of an image.
 struct Axis<'a, 'm> {
     cx: &'a Builder<'m>,
     size: &'a Expr,

@@ -1,10 +1,6 @@
 //! Replaces activation functions by their formulas.
 
-use crate::legalise::{
-    forms,
-    index::axes,
-    replace::{Emitted, Outcome, Rewritten, replace},
-};
+use crate::legalise::{Emitted, Outcome, Rewritten, forms, index::axes, replace};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.

@@ -1,6 +1,6 @@
 //! Bitwise operators by arithmetic on limbs of 32 bits, for which int64 is wide enough.
 
-use crate::legalise::{forms::input, replace::Emitted};
+use crate::legalise::{Emitted, input};
 use pt2onnx_ir::{Builder, Node, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 

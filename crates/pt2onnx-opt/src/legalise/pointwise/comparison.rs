@@ -1,17 +1,14 @@
 //! Comparisons, minimum and maximum of types that older forms do not take.
 
 use crate::legalise::{
-    forms::{constant_numbers, input, keep_inputs, set},
-    insert_casts,
-    replace::{Emitted, Outcome, Rewritten, replace},
+    Emitted, Outcome, Rewritten, constant_numbers, input, insert_casts, keep_inputs, replace, set,
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
 const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
 
-/// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are
-/// kept.
+/// Floats are equal if neither is less and none is NaN. Integers are kept if `Equal` takes them.
 pub(crate) fn equal(model: &mut Model, id: NodeId) -> Outcome {
     let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
     if !insert_casts::is_of(model, id, &ordered) {
@@ -55,8 +52,7 @@ pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Outcome {
     })
 }
 
-/// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do
-/// not.
+/// `Clip` of integers by `Max` and `Min`, and of float64, which old runtimes do not take.
 pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Outcome {
     match input(&model[id], 0).map(|x| model.dtype(x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Rewritten::InPlace),
@@ -71,9 +67,7 @@ pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Outcome {
         None => Some(None),
         Some(value) => {
             let known = constant_numbers(model, value)?;
-            let &[number] = known.as_slice() else {
-                return None;
-            };
+            let &[number] = known.as_slice() else { return None };
             let held = f64::from(number as f32) == number;
             held.then_some(Some(number as f32))
         }

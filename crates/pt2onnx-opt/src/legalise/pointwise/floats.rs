@@ -1,9 +1,6 @@
 //! `BitCast` by arithmetic in float64, which holds each narrower float exactly.
 
-use crate::legalise::{
-    forms::input,
-    replace::{Outcome, replace},
-};
+use crate::legalise::{Outcome, input, replace};
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::{DType, FloatFormat};
 

@@ -1,9 +1,6 @@
 //! Arithmetic that older forms do not have: remainders, shifts, powers of integers; and rounding.
 
-use crate::legalise::{
-    forms::{attributes, input},
-    replace::{Emitted, Outcome, replace},
-};
+use crate::legalise::{Emitted, Outcome, attributes, input, replace};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_tensor::DType;
 
@@ -48,8 +45,7 @@ pub(crate) fn shift(cx: &Builder, node: &Node) -> Emitted {
     }])
 }
 
-/// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by
-/// products.
+/// `Pow`: the exponent gets the type of the base. Powers of integers are computed by products.
 pub(crate) fn pow(model: &mut Model, id: NodeId) -> Outcome {
     let node = &model[id];
     let types = (input(node, 0).map(|x| model.dtype(x))?, input(node, 1).map(|x| model.dtype(x))?);

@@ -1,9 +1,6 @@
 //! Random masks and samples from uniform numbers.
 
-use crate::legalise::{
-    forms::{constant_numbers, input},
-    replace::{Emitted, Outcome, replace},
-};
+use crate::legalise::{Emitted, Outcome, constant_numbers, input, replace};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;
 

@@ -1,9 +1,6 @@
 //! Replaces cyclic padding by slices.
 
-use crate::legalise::{
-    forms::front,
-    replace::{Outcome, Rewritten, replace},
-};
+use crate::legalise::{Outcome, Rewritten, front, replace};
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 
 /// The mode `wrap` by slices of the other end. Other modes are kept.

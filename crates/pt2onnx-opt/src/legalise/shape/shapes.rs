@@ -1,9 +1,7 @@
 //! Shapes, ranges, and operators that fill or rearrange a tensor.
 
 use crate::legalise::{
-    error::Reason,
-    forms::{attributes, input, set, without},
-    replace::{Emitted, Outcome, Rewritten, replace},
+    Emitted, Outcome, Reason, Rewritten, attributes, input, replace, set, without,
 };
 use pt2onnx_ir::{Attribute, Builder, Model, Node, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -52,8 +50,7 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Outcome {
     }
 }
 
-/// Whether each size that may be 0 is that of the operand at the same place: 0 may as well stand
-/// for it.
+/// Whether each size that may be 0 is the operand's at that place, so that 0 may stand for it.
 fn copies_zeros(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let from = node.input(0).and_then(|x| model.shape(x));
@@ -73,7 +70,6 @@ fn has_rest(model: &Model, target: Value) -> bool {
     parts.filter_map(|&part| model.const_ints(part)).any(|sizes| sizes.contains(&-1))
 }
 
-/// A tensor without elements of `x`'s type.
 fn empty(cx: &Builder, x: Value, shape: Value) -> Result<Value, Reason> {
     let kind = cx.dtype(x);
     let zero = Scalar::Int(0).to_tensor(kind).and_then(|t| t.reshaped(vec![1]));
@@ -135,7 +131,6 @@ pub(crate) fn range(cx: &Builder, node: &Node) -> Emitted {
     Ok(vec![numbers])
 }
 
-/// The numbers below `count`, which is a vector with one element.
 pub(super) fn places(cx: &Builder, count: Value) -> Value {
     let one = Tensor::vector(&[1i64]);
     let ones = cx.emit1("ConstantOfShape", &[Some(count)], attributes([("value", one.into())]));

@@ -4,10 +4,8 @@ use super::shapes;
 use crate::{
     eval,
     legalise::{
-        forms::{
-            self, LONGEST, front, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
-        },
-        replace::{self, Emitted, Outcome, Rewritten, replace},
+        Emitted, LONGEST, Outcome, Rewritten, before, constant_numbers, front, input,
+        ints_as_attribute, keep_inputs, known_ints, rank_of, replace, set, without,
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -17,7 +15,7 @@ use pt2onnx_tensor::{DType, Tensor};
 /// As many parts as there are outputs; the last one may be smaller.
 pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
     if model[id].input(1).is_some() {
-        return forms::without(model, id, "num_outputs");
+        return without(model, id, "num_outputs");
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let axis = attrs::Split::read(&model[id])?.axis;
@@ -30,7 +28,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
     };
     if size.as_ref().is_some_and(|size| size.modulo(&Expr::int(count)) == Expr::int(0)) {
         // Without given sizes, all parts are equal.
-        return forms::without(model, id, "num_outputs");
+        return without(model, id, "num_outputs");
     }
     let (sizes, done) = match size.as_ref().and_then(Expr::as_int) {
         Some(known) => {
@@ -38,7 +36,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
             let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
             (model.add_constant(Tensor::vector(&sizes)), Rewritten::InPlace)
         }
-        None => replace::before(model, id, |cx, _| {
+        None => before(model, id, |cx, _| {
             let size = match &size {
                 Some(size) => cx.sizes(std::slice::from_ref(size)),
                 None => cx.gather(cx.shape_op(x, attrs::Shape::default()), cx.ints(&[axis]), 0),
@@ -52,7 +50,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Outcome {
         })?,
     };
     model.set_inputs(id, &[Some(x), Some(sizes)]);
-    forms::without(model, id, "num_outputs")?;
+    without(model, id, "num_outputs")?;
     Ok(done)
 }
 
@@ -179,8 +177,7 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Outcome {
     })
 }
 
-/// Pads and value become attributes. `Concat` or `Gather` builds padding that attributes cannot
-/// express.
+/// Pads and value become attributes, or else `Concat` or `Gather` builds the padding.
 pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
@@ -188,7 +185,7 @@ pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
     let float = model.dtype(input(node, 0)?).is_some_and(|t| t.is_float());
     let value = match node.input(2) {
         None => Some(0.0),
-        Some(value) => forms::constant_numbers(model, value)
+        Some(value) => constant_numbers(model, value)
             .and_then(|v| v.first().copied())
             .filter(|v| v.is_nan() || f64::from(*v as f32) == *v),
     };
@@ -293,7 +290,6 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Outcome {
     Ok(Rewritten::InPlace)
 }
 
-/// Whether a `Split` gives neither sizes nor their number, which newer forms need.
 pub(crate) fn lacks_sizes(model: &Model, id: NodeId) -> bool {
     model[id].input(1).is_none() && model[id].attribute("num_outputs").is_none()
 }

@@ -4,16 +4,14 @@
 use crate::{
     eval,
     legalise::{
-        error::Reason,
-        forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set, without},
-        replace::{Outcome, Rewritten, before, replace},
+        Outcome, Reason, Rewritten, attributes, before, constant_numbers, input, keep_inputs,
+        rank_of, replace, set, without,
     },
 };
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// The axes become an input.
 pub(crate) fn axes(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     ints_as_input(model, id, "axes", 1)
 }
@@ -30,19 +28,29 @@ pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     Ok(Rewritten::InPlace)
 }
 
-/// Integers of an attribute become an input, if they are given.
 pub(super) fn ints_as_input(
     model: &mut Model,
     id: NodeId,
     name: &'static str,
     index: usize,
 ) -> Outcome {
-    let Some(ints) = model[id].read::<&[i64]>(name)?.map(<[i64]>::to_vec) else {
-        return Ok(Rewritten::InPlace);
-    };
-    let ints = model.add_constant(Tensor::vector(&ints));
-    model[id].remove_attribute(name);
-    put(model, id, index, ints);
+    let ints = model[id].read::<&[i64]>(name)?.map(Tensor::vector);
+    as_input(model, id, name, index, ints)
+}
+
+/// An attribute, which has these elements, becomes an input, if it is given.
+fn as_input(
+    model: &mut Model,
+    id: NodeId,
+    name: &'static str,
+    index: usize,
+    elements: Option<Tensor>,
+) -> Outcome {
+    if let Some(elements) = elements {
+        let elements = model.add_constant(elements);
+        model[id].remove_attribute(name);
+        put(model, id, index, elements);
+    }
     Ok(Rewritten::InPlace)
 }
 
@@ -54,7 +62,6 @@ pub(crate) fn reduction(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     ints_as_input(model, id, "axes", 1)
 }
 
-/// Sets an input, which may be one that the node does not have yet.
 pub(super) fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(index + 1), None);
@@ -172,20 +179,14 @@ pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 }
 
 pub(crate) fn top_k(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    let count = model[id].read_required::<i64>("k")?;
-    let count = model.add_constant(Tensor::vector(&[count]));
-    model[id].remove_attribute("k");
-    put(model, id, 1, count);
-    Ok(Rewritten::InPlace)
+    let count = Tensor::vector(&[model[id].read_required::<i64>("k")?]);
+    as_input(model, id, "k", 1, Some(count))
 }
 
 /// `Upsample` of opset 9 has scales as an input, that of opset 7 as an attribute.
 pub(crate) fn upsample(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
-    if let Some(scales) = model[id].read::<&[f32]>("scales")?.map(<[f32]>::to_vec) {
-        let scales = model.add_constant(Tensor::vector(&scales));
-        model[id].remove_attribute("scales");
-        put(model, id, 1, scales);
-    }
+    let scales = model[id].read::<&[f32]>("scales")?.map(Tensor::vector);
+    as_input(model, id, "scales", 1, scales)?;
     if model[id].read::<&str>("mode")? == Some("bilinear") {
         set(model, id, "mode", "linear");
     }
@@ -245,11 +246,8 @@ pub(crate) fn resize_inputs(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 
 /// The attribute `axis` became an input.
 pub(crate) fn transform(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
-    let axis = model.add_constant(Tensor::scalar(axis));
-    model[id].remove_attribute("axis");
-    put(model, id, 2, axis);
-    Ok(Rewritten::InPlace)
+    let axis = Tensor::scalar(model[id].read::<i64>("axis")?.unwrap_or(1));
+    as_input(model, id, "axis", 2, Some(axis))
 }
 
 pub(crate) fn grid_sample(model: &mut Model, id: NodeId, _: bool) -> Outcome {
@@ -308,8 +306,7 @@ pub(crate) fn group_norm(model: &mut Model, id: NodeId, reversible: bool) -> Out
     })
 }
 
-/// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have
-/// some for each element.
+/// Older forms train if they list statistics, used or not; opset 7 may have some per element.
 pub(crate) fn batch_norm(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
     let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
     let outputs = model[id].outputs();

@@ -1,11 +1,7 @@
 //! Operators that their opset lacks but runtimes know: the experiments of opsets 1 to 9, and ONNX
 //! Runtime's additions.
 
-use crate::legalise::{
-    error::Reason,
-    forms::{attributes, input},
-    replace::{Outcome, Rewritten, replace},
-};
+use crate::legalise::{Outcome, Reason, Rewritten, attributes, input, replace};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
@@ -14,52 +10,46 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 /// # Errors
 /// Any other operator, or too little is known of the node.
 pub(crate) fn upgrade(model: &mut Model, id: NodeId, written: u32) -> Outcome {
-    let emit = match model[id].op() {
-        op if !schema::is_extension(op, written) => None,
-        "Affine" => Some(affine as Emit),
-        "ConstantFill" => Some(filled as Emit),
-        "Crop" => Some(crop as Emit),
-        "DynamicSlice" => Some(slice as Emit),
-        "ImageScaler" => Some(image_scaler as Emit),
+    let op = model[id].op();
+    let unknown = || Reason(format!("opset {written} has no operator {op}"));
+    if !schema::is_extension(op, written) {
+        return Err(unknown());
+    }
+    let emit: fn(&Builder, &Node) -> Result<Value, Reason> = match op {
+        // `alpha * x + beta`.
+        "Affine" => |cx, node| {
+            let [alpha, beta] = [number(node, "alpha", 1.0)?, number(node, "beta", 0.0)?];
+            Ok(cx.add(cx.mul(input(node, 0)?, alpha), beta))
+        },
+        "ConstantFill" => filled,
+        "Crop" => crop,
+        // The standard has these since opset 10, the last one by another name since opset 23.
+        "DynamicSlice" => |cx, node| Ok(cx.emit1("Slice", node.inputs(), attributes([]))),
+        "ThresholdedRelu" => |cx, node| Ok(again(cx, node, "ThresholdedRelu")),
+        "SimplifiedLayerNormalization" => |cx, node| Ok(again(cx, node, "RMSNormalization")),
+        "ImageScaler" => image_scaler,
         "LayerNormalization" => return Ok(Rewritten::InPlace),
-        "MeanVarianceNormalization" => Some(normalised as Emit),
-        "ParametricSoftplus" => Some(softplus as Emit),
-        "Scale" => Some(scale as Emit),
-        "ScaledTanh" => Some(tanh as Emit),
-        "SimplifiedLayerNormalization" => Some(rms as Emit),
-        "ThresholdedRelu" => Some(thresholded as Emit),
-        _ => None,
+        "MeanVarianceNormalization" => normalised,
+        // `alpha * log(1 + exp(beta * x))`.
+        "ParametricSoftplus" => |cx, node| {
+            let [alpha, beta] = both(node)?;
+            let steep = cx.mul(input(node, 0)?, beta);
+            Ok(cx.mul(cx.emit1("Softplus", &[Some(steep)], attributes([])), alpha))
+        },
+        "Scale" => |cx, node| Ok(cx.mul(input(node, 0)?, number(node, "scale", 1.0)?)),
+        // `alpha * tanh(beta * x)`.
+        "ScaledTanh" => |cx, node| {
+            let [alpha, beta] = both(node)?;
+            Ok(cx.mul(cx.tanh(cx.mul(input(node, 0)?, beta)), alpha))
+        },
+        _ => return Err(unknown()),
     };
-    let unknown = || format!("opset {written} has no operator {}", model[id].op());
-    let emit = emit.ok_or_else(unknown)?;
     replace(model, id, |cx, node| Ok(vec![emit(cx, node)?]))
 }
 
-/// Emits what the node computes.
-type Emit = fn(&Builder, &Node) -> Result<Value, Reason>;
-
-/// `alpha * x + beta`.
-fn affine(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    let [alpha, beta] = [number(node, "alpha", 1.0)?, number(node, "beta", 0.0)?];
-    Ok(cx.add(cx.mul(input(node, 0)?, alpha), beta))
-}
-
-/// `alpha * log(1 + exp(beta * x))`.
-fn softplus(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    let [alpha, beta] = both(node)?;
-    let steep = cx.mul(input(node, 0)?, beta);
-    Ok(cx.mul(cx.emit1("Softplus", &[Some(steep)], attributes([])), alpha))
-}
-
-/// `alpha * tanh(beta * x)`.
-fn tanh(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    let [alpha, beta] = both(node)?;
-    Ok(cx.mul(cx.tanh(cx.mul(input(node, 0)?, beta)), alpha))
-}
-
-/// `scale * x`.
-fn scale(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    Ok(cx.mul(input(node, 0)?, number(node, "scale", 1.0)?))
+/// An operator with the inputs and attributes of a node.
+fn again(cx: &Builder, node: &Node, op: &'static str) -> Value {
+    cx.emit1(op, node.inputs(), node.attributes.clone())
 }
 
 /// `scale * x + bias`, with a bias for each channel.
@@ -72,18 +62,7 @@ fn image_scaler(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.add(cx.mul(x, number(node, "scale", 1.0)?), bias))
 }
 
-/// The elements above `alpha`; 0 for others. The standard has it since opset 10.
-fn thresholded(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    Ok(cx.emit1("ThresholdedRelu", node.inputs(), node.attributes.clone()))
-}
-
-/// The standard has it since opset 23, by another name.
-fn rms(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    Ok(cx.emit1("RMSNormalization", node.inputs(), node.attributes.clone()))
-}
-
-/// Removes a border from the last two of four dimensions, and all that is beyond a height and
-/// width.
+/// Removes a border from the last two of four dimensions, and all beyond a height and width.
 fn crop(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let &[left, top, right, bottom] = node.read_required::<&[i64]>("border")? else {
         return Err("its border has not four numbers".into());
@@ -97,11 +76,6 @@ fn crop(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let parts = [[top, left], ends.map(end), [2, 3]].map(|ints| Some(cx.ints(&ints)));
     let inputs: Vec<_> = std::iter::once(node.input(0)).chain(parts).collect();
     Ok(cx.emit1("Slice", &inputs, attributes([])))
-}
-
-/// The standard has it since opset 10.
-fn slice(cx: &Builder, node: &Node) -> Result<Value, Reason> {
-    Ok(cx.emit1("Slice", node.inputs(), attributes([])))
 }
 
 /// Without the mean of each channel, or of all of them, and divided by the deviation if it is asked
@@ -119,8 +93,7 @@ fn normalised(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("MeanVarianceNormalization", &[Some(x)], axes))
 }
 
-/// Sizes that an attribute or the input gives, by its own sizes or its elements, filled with a
-/// number.
+/// Sizes of an attribute or of the input, its own or its elements, filled with a number.
 fn filled(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let ints = |name| Ok::<_, Reason>(node.read::<&[i64]>(name)?.unwrap_or_default().to_vec());
     let elements = node.read::<i64>("input_as_shape")?.unwrap_or(0) != 0;
@@ -139,7 +112,6 @@ fn filled(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("ConstantOfShape", &[Some(sizes)], given))
 }
 
-/// A number that an attribute gives.
 fn number(node: &Node, name: &'static str, default: f32) -> Result<f64, Reason> {
     Ok(f64::from(node.read::<f32>(name)?.unwrap_or(default)))
 }

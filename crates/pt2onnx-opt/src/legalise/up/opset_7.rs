@@ -2,19 +2,29 @@
 
 use super::canonical::{ints_as_input, put};
 use crate::legalise::{
-    forms::{constant_numbers, input, rank_of, set, without},
-    replace::{Outcome, Rewritten, before, replace},
+    Outcome, Rewritten, before, constant_numbers, input, rank_of, replace, set, without,
 };
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The axis, which was 1 if it was not given.
-pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    if model[id].attribute("axis").is_none() {
-        set(model, id, "axis", 1);
+/// Attributes with their default values, if they are not given.
+fn defaults<A: Into<Attribute>, const N: usize>(
+    model: &mut Model,
+    id: NodeId,
+    defaults: [(&'static str, A); N],
+) -> Outcome {
+    for (name, value) in defaults {
+        if model[id].attribute(name).is_none() {
+            set(model, id, name, value);
+        }
     }
     Ok(Rewritten::InPlace)
+}
+
+/// The axis, which was 1 if it was not given.
+pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Outcome {
+    defaults(model, id, [("axis", 1)])
 }
 
 /// The third operand always broadcasts.
@@ -35,8 +45,7 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     ints_as_input(model, id, "shape", 1)
 }
 
-/// The dimensions of the second operand are those of the first one from an axis on, by default the
-/// last ones.
+/// The second operand has the dimensions of the first from an axis on, by default the last ones.
 pub(crate) fn broadcast(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     let given = model[id].read::<i64>("broadcast")?.unwrap_or(0) != 0;
     let axis = model[id].read::<i64>("axis")?.and_then(|axis| usize::try_from(axis).ok());
@@ -106,12 +115,7 @@ pub(crate) fn cast(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 
 /// A missing bound is infinite; in opset 6, it is the largest number.
 pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    for (bound, none) in [("min", f32::NEG_INFINITY), ("max", f32::INFINITY)] {
-        if model[id].attribute(bound).is_none() {
-            set(model, id, bound, none);
-        }
-    }
-    Ok(Rewritten::InPlace)
+    defaults(model, id, [("min", f32::NEG_INFINITY), ("max", f32::INFINITY)])
 }
 
 /// The exponent became an integer.
@@ -126,12 +130,7 @@ pub(crate) fn norm(model: &mut Model, id: NodeId, _: bool) -> Outcome {
 
 /// The defaults have more digits since opset 6.
 pub(crate) fn selu(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    for (name, number) in [("alpha", 1.6732f32), ("gamma", 1.0507)] {
-        if model[id].attribute(name).is_none() {
-            set(model, id, name, number);
-        }
-    }
-    Ok(Rewritten::InPlace)
+    defaults(model, id, [("alpha", 1.6732f32), ("gamma", 1.0507)])
 }
 
 /// The sizes could be an input, of the element type of the others.
