@@ -2,13 +2,13 @@
 //! `Clip`, `Pow`.
 
 use super::{
-    array::{array, by_number, tensor},
-    call::{Call, Eval, Row, broadcast, dim},
+    Call, Eval, Row, array, broadcast, by_number, dim,
     number::{Binary, Number, Real, Unary},
+    of_elements, shaped, tensor,
 };
-use ndarray::{ArrayD, Zip};
+use ndarray::ArrayD;
 use pt2onnx_ir::attrs;
-use pt2onnx_tensor::{DType, Element, Tensor};
+use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 
 pub(super) static OPS: &[Row] = &[
@@ -98,7 +98,7 @@ pub(super) fn zip<T: Number, R: Clone>(
     call.room(out, &shape)?;
     let (a, b) = (a.broadcast(dim(&shape))?, b.broadcast(dim(&shape))?);
     let elements = a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect::<Option<Vec<R>>>()?;
-    ArrayD::from_shape_vec(dim(&shape), elements).ok()
+    shaped(&shape, elements)
 }
 
 /// Over all inputs from left to right.
@@ -117,11 +117,10 @@ fn chain(call: &Call, op: Binary) -> Option<Tensor> {
     })
 }
 
-/// Elementwise over one operand.
 fn map<T: Number>(call: &Call, x: &Tensor, f: impl Fn(T) -> Option<T>) -> Option<Tensor> {
     call.room(x.dtype(), x.shape())?;
     let elements = array::<T>(x)?.iter().map(|&v| f(v)).collect::<Option<Vec<T>>>()?;
-    tensor(x.dtype(), &ArrayD::from_shape_vec(dim(x.shape()), elements).ok()?)
+    of_elements(x.dtype(), x.shape(), elements)
 }
 
 fn unary(call: &Call, op: Unary) -> Option<Tensor> {
@@ -179,15 +178,12 @@ fn pow(call: &Call) -> Option<Tensor> {
     let exponents: Vec<f64> = by_number!(y.dtype(), T => {
         Some(array::<T>(y)?.iter().map(|&v| v.double()).collect())
     })?;
-    let exponents = ArrayD::from_shape_vec(dim(y.shape()), exponents).ok()?;
+    let exponents = shaped(y.shape(), exponents)?;
+    let exponents = exponents.broadcast(dim(&shape))?;
     by_number!(x.dtype(), T => {
-        let x = array::<T>(x)?;
-        let mut result = ArrayD::from_elem(dim(&shape), Some(T::ZERO));
-        Zip::from(&mut result)
-            .and(x.broadcast(dim(&shape))?)
-            .and(exponents.broadcast(dim(&shape))?)
-            .for_each(|r, &x, &y| *r = T::rounded(x.double().powf(y)));
-        let elements = result.into_iter().collect::<Option<Vec<T>>>()?;
-        tensor(<T as Element>::DTYPE, &ArrayD::from_shape_vec(dim(&shape), elements).ok()?)
+        let bases = array::<T>(x)?;
+        let pairs = bases.broadcast(dim(&shape))?.into_iter().zip(&exponents);
+        let powers = pairs.map(|(x, y)| T::rounded(x.double().powf(*y)));
+        of_elements(x.dtype(), &shape, powers.collect::<Option<Vec<T>>>()?)
     })
 }

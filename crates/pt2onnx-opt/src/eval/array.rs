@@ -1,11 +1,10 @@
 //! Converts tensors to arrays and back. Operators that only move elements use unsigned integers of
 //! their width.
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, IxDyn};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The elements as `T`, which must have the same width. Bits are not converted. Elements of less
-/// than 8 bits are bytes each.
+/// The elements as `T` of the same width, bit for bit. Elements below 8 bits are bytes each.
 pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
     if size_of::<T>() * 8 != t.dtype().bits().max(8) {
         return None;
@@ -14,21 +13,31 @@ pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
         0..8 => t.codes()?.into(),
         _ => t.to_bytes(),
     };
-    let elements = bytes.chunks_exact(size_of::<T>()).map(T::from_le).collect();
-    ArrayD::from_shape_vec(super::call::dim(t.shape()), elements).ok()
+    shaped(t.shape(), bytes.chunks_exact(size_of::<T>()).map(T::from_le).collect())
 }
 
-/// The tensor of these elements, whose bits are those of `dtype`.
+pub(super) fn shaped<T>(shape: &[usize], elements: Vec<T>) -> Option<ArrayD<T>> {
+    ArrayD::from_shape_vec(IxDyn(shape), elements).ok()
+}
+
 pub(super) fn tensor<T: Element>(dtype: DType, array: &ArrayD<T>) -> Option<Tensor> {
-    let mut bytes = Vec::with_capacity(array.len() * size_of::<T>());
-    array.iter().for_each(|e| e.push_le(&mut bytes));
+    of_elements(dtype, array.shape(), array.iter().copied())
+}
+
+/// The same of elements in row-major order.
+pub(super) fn of_elements<T: Element>(
+    dtype: DType,
+    shape: &[usize],
+    elements: impl IntoIterator<Item = T>,
+) -> Option<Tensor> {
+    let mut bytes = Vec::with_capacity(shape.iter().product::<usize>() * size_of::<T>());
+    elements.into_iter().for_each(|e| e.push_le(&mut bytes));
     match dtype.bits() {
-        0..8 => Tensor::from_codes(dtype, array.shape(), &bytes).ok(),
-        _ => Tensor::new(dtype, array.shape(), bytes).ok(),
+        0..8 => Tensor::from_codes(dtype, shape, &bytes).ok(),
+        _ => Tensor::new(dtype, shape, bytes).ok(),
     }
 }
 
-/// The elements of a tensor of float32 or float64.
 pub(super) fn doubles(t: &Tensor) -> Option<ArrayD<f64>> {
     match t.dtype() {
         DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
@@ -49,27 +58,21 @@ pub(super) fn floats(dtype: DType, numbers: &ArrayD<f64>) -> Option<Tensor> {
 /// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`, or a byte for less
 /// than 8 bits; `None` where there is none.
 macro_rules! by_width {
-    ($dtype:expr, $T:ident => $body:expr) => {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        macro_rules! with {
+            ($t:ty) => {{
+                type $T = $t;
+                $body
+            }};
+        }
         match $dtype.bits() {
-            2 | 4 | 8 => {
-                type $T = u8;
-                $body
-            }
-            16 => {
-                type $T = u16;
-                $body
-            }
-            32 => {
-                type $T = u32;
-                $body
-            }
-            64 => {
-                type $T = u64;
-                $body
-            }
+            2 | 4 | 8 => with!(u8),
+            16 => with!(u16),
+            32 => with!(u32),
+            64 => with!(u64),
             _ => None,
         }
-    };
+    }};
 }
 
 /// `$body` with `$T` the Rust type of the numbers of `$dtype`; `None` for types without arithmetic.

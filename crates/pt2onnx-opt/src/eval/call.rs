@@ -5,18 +5,14 @@ use pt2onnx_ir::Node;
 use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// How an operator is evaluated.
 pub(super) enum Eval {
-    /// By a function that returns its only output.
     One(fn(&Call) -> Option<Tensor>),
-    /// By a function that returns all of its outputs.
     Many(fn(&Call) -> Option<Vec<Tensor>>),
 }
 
 /// A row of a family's table.
 pub(super) type Row = (&'static str, Eval);
 
-/// The node to evaluate, its inputs, and the limit.
 pub(super) struct Call<'a> {
     pub node: &'a Node,
     pub inputs: &'a [Option<&'a Tensor>],
@@ -39,6 +35,16 @@ impl<'a> Call<'a> {
         self.input(i)?.to_ints()
     }
 
+    /// The same, or a default if the input is not given.
+    pub fn ints_or(&self, i: usize, default: impl FnOnce() -> Vec<i64>) -> Option<Vec<i64>> {
+        if self.input(i).is_some() { self.ints(i) } else { Some(default()) }
+    }
+
+    /// The elements of input `i`, none of which is negative.
+    pub fn sizes(&self, i: usize) -> Option<Vec<usize>> {
+        self.ints(i)?.into_iter().map(|s| usize::try_from(s).ok()).collect()
+    }
+
     /// The only element of input `i`.
     pub fn scalar(&self, i: usize) -> Option<i64> {
         match self.ints(i)?.as_slice() {
@@ -47,14 +53,17 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The same, or a default if the input is not given.
+    pub fn scalar_or(&self, i: usize, default: i64) -> Option<i64> {
+        if self.input(i).is_some() { self.scalar(i) } else { Some(default) }
+    }
+
     /// `Some` if a tensor of these sizes is within the limit.
     pub fn room(&self, dtype: DType, shape: &[usize]) -> Option<()> {
         let bits = shape.iter().try_fold(dtype.bits(), |n, &s| n.checked_mul(s))?;
         // ndarray also requires that the product of the sizes other than 0 is at most isize::MAX.
-        shape
-            .iter()
-            .filter(|&&s| s != 0)
-            .try_fold(1isize, |n, &s| n.checked_mul(isize::try_from(s).ok()?))?;
+        let mut others = shape.iter().filter(|&&s| s != 0);
+        others.try_fold(1isize, |n, &s| n.checked_mul(isize::try_from(s).ok()?))?;
         (bits.div_ceil(8) <= self.max_bytes).then_some(())
     }
 }
@@ -82,7 +91,6 @@ pub(super) fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     Some(result)
 }
 
-/// Sizes for ndarray.
 pub(super) fn dim(shape: &[usize]) -> IxDyn {
     IxDyn(shape)
 }

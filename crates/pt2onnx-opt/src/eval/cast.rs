@@ -1,7 +1,7 @@
 //! Evaluates `Cast`, `CastLike` and `Identity`.
 
 use super::{
-    call::{Call, Eval, Row},
+    Call, Eval, Row,
     elements::{Elements, Power, Rounding, tensor_of},
 };
 use pt2onnx_ir::{attrs, schema};

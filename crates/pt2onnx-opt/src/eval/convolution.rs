@@ -1,10 +1,6 @@
 //! Evaluates `ConvTranspose` of small operands.
 
-use super::{
-    array::{doubles, floats},
-    call::{Call, Eval, Row, dim},
-    matmul::MAX_WORK,
-};
+use super::{Call, Eval, Row, dim, doubles, floats, matmul::MAX_WORK};
 use ndarray::{ArrayD, IxDyn};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::Tensor;

@@ -201,8 +201,7 @@ fn whole(f: f64) -> Option<i128> {
     (f.abs() < 2f64.powi(100)).then_some(f as i128)
 }
 
-/// An integer of 4 or 2 bits. Integers lose their higher bits. Runtimes round floats in different
-/// ways.
+/// An integer of 4 or 2 bits without its higher bits. Runtimes round floats in different ways.
 fn small(narrow: Narrow, n: Numeric) -> Option<u8> {
     match n {
         Numeric::Int(i) => narrow.wrapped(i),

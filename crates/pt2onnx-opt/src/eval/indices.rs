@@ -1,13 +1,12 @@
 //! Evaluates operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`, `TopK`.
 
 use super::{
-    array::{array, by_width, tensor},
-    call::{Call, Eval, Row, dim},
+    Call, Eval, Row, array, axis, by_width, dim,
     elements::{Elements, Numeric, Power, Rounding, tensor_of},
+    of_elements, shaped, tensor,
 };
 use ndarray::{ArrayD, Axis, Dimension, IxDyn};
 use pt2onnx_ir::{attrs, schema};
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -26,7 +25,7 @@ fn one_hot(call: &Call) -> Option<Tensor> {
     let mut sizes = indices.shape().to_vec();
     sizes.insert(along, depth);
     call.room(values.dtype(), &sizes)?;
-    let places = ArrayD::from_shape_vec(dim(indices.shape()), call.ints(0)?).ok()?;
+    let places = shaped(indices.shape(), call.ints(0)?)?;
     by_width!(values.dtype(), T => {
         let values: Vec<T> = array::<T>(values)?.into_iter().collect();
         let [off, on] = values[..] else { return None };
@@ -46,7 +45,7 @@ fn one_hot(call: &Call) -> Option<Tensor> {
 fn non_zero(call: &Call) -> Option<Tensor> {
     let x = call.input(0).filter(|x| x.rank() > 0)?;
     let found: Vec<bool> = Elements::of(x)?.iter().map(|e| e.double() != 0.0).collect();
-    let found = ArrayD::from_shape_vec(dim(x.shape()), found).ok()?;
+    let found = shaped(x.shape(), found)?;
     let places: Vec<IxDyn> = found.indexed_iter().filter(|(_, f)| **f).map(|(at, _)| at).collect();
     call.room(DType::I64, &[x.rank(), places.len()])?;
     let column = |i: usize| places.iter().map(move |at| at[i] as i64);
@@ -75,7 +74,7 @@ fn gather_nd(call: &Call) -> Option<Tensor> {
             }
             all.extend(view.iter());
         }
-        tensor(call.input(0)?.dtype(), &ArrayD::from_shape_vec(dim(&sizes), all).ok()?)
+        of_elements(call.input(0)?.dtype(), &sizes, all)
     })
 }
 
@@ -91,8 +90,7 @@ fn eye_like(call: &Call) -> Option<Tensor> {
     tensor_of(dtype, x.shape(), places.map(one).map(Some), rounding)
 }
 
-/// The largest or smallest elements, and their positions. Equal elements keep their order. The
-/// order of NaN is not defined.
+/// The largest or smallest elements, and their positions. The order of NaN is not defined.
 fn top_k(call: &Call) -> Option<Vec<Tensor>> {
     let x = call.input(0)?;
     let options = attrs::TopK::read(call.node).ok().filter(|options| options.sorted)?;
@@ -103,7 +101,7 @@ fn top_k(call: &Call) -> Option<Vec<Tensor>> {
     call.room(DType::I64, &sizes)?;
     let numbers: Vec<Numeric> = Elements::of(x)?.iter().collect();
     let defined = numbers.iter().all(|n| !n.double().is_nan());
-    let numbers = ArrayD::from_shape_vec(dim(x.shape()), numbers).ok().filter(|_| defined)?;
+    let numbers = shaped(x.shape(), numbers).filter(|_| defined)?;
     let mut places = ArrayD::<i64>::zeros(dim(&sizes));
     let lanes = numbers.lanes(Axis(along)).into_iter();
     for (lane, mut found) in lanes.zip(places.lanes_mut(Axis(along))) {

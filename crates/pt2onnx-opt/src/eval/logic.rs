@@ -1,10 +1,8 @@
 //! Evaluates comparisons, logic, operators on bits, and `Where`.
 
 use super::{
-    arithmetic::zip,
-    array::{array, by_number, by_width, tensor},
-    call::{Call, Eval, Row, broadcast, dim},
-    number::Number,
+    Call, Eval, Number, Row, arithmetic::zip, array, broadcast, by_number, by_width, dim,
+    of_elements, tensor,
 };
 use ndarray::ArrayD;
 use pt2onnx_ir::attrs;
@@ -46,7 +44,6 @@ fn equal(call: &Call) -> Option<Tensor> {
     }
 }
 
-/// Bools as bytes 0 and 1.
 fn bools(t: &Tensor) -> Option<ArrayD<u8>> {
     (t.dtype() == DType::Bool).then(|| Some(array::<bool>(t)?.mapv(u8::from)))?
 }
@@ -111,6 +108,6 @@ fn select(call: &Call) -> Option<Tensor> {
         let (x, y) = (x.broadcast(dim(&shape))?, y.broadcast(dim(&shape))?);
         let condition = condition.broadcast(dim(&shape))?;
         let elements = condition.iter().zip(x.iter().zip(y.iter())).map(|(&c, (&x, &y))| if c != 0 { x } else { y });
-        tensor(a.dtype(), &ArrayD::from_shape_vec(dim(&shape), elements.collect()).ok()?)
+        of_elements(a.dtype(), &shape, elements)
     })
 }

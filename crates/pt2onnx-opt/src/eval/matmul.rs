@@ -1,9 +1,7 @@
 //! Evaluates `MatMul`, `MatMulInteger`, `Gemm` and `Einsum` of small operands.
 
 use super::{
-    array::{array, doubles, floats, tensor},
-    call::{Call, Eval, Row, broadcast, dim},
-    number::Number,
+    Call, Eval, Number, Row, array, broadcast, dim, doubles, floats, of_elements, shaped, tensor,
 };
 use half::{bf16, f16};
 use ndarray::{Array3, ArrayD, ArrayViewD, Axis, IxDyn};
@@ -72,20 +70,17 @@ fn gemm(call: &Call) -> Option<Tensor> {
         let (a, b) = (matrix(0, options.trans_a)?, matrix(1, options.trans_b)?);
         let ab = product(call, a, b)?;
         let scaled = |v: T, by: f32| v.double() * f64::from(by);
-        let result = match call.input(2) {
-            None => ab.mapv(|v| T::rounded(scaled(v, options.alpha))),
+        let elements: Option<Vec<T>> = match call.input(2) {
+            None => ab.iter().map(|&v| T::rounded(scaled(v, options.alpha))).collect(),
             Some(c) => {
                 let c = array::<T>(c)?;
-                let c = c.broadcast(ab.raw_dim())?;
                 let sum = |(&v, &c): (&T, &T)| {
                     T::rounded(scaled(v, options.alpha) + scaled(c, options.beta))
                 };
-                let elements = ab.iter().zip(c.iter()).map(sum).collect();
-                ArrayD::from_shape_vec(ab.raw_dim(), elements).ok()?
+                ab.iter().zip(c.broadcast(ab.raw_dim())?).map(sum).collect()
             }
         };
-        let elements = result.iter().copied().collect::<Option<Vec<T>>>()?;
-        tensor(T::DTYPE, &ArrayD::from_shape_vec(result.raw_dim(), elements).ok()?)
+        of_elements(T::DTYPE, ab.shape(), elements?)
     }
     match call.input(0)?.dtype() {
         DType::F32 => of::<f32>(call),
@@ -104,23 +99,22 @@ fn einsum(call: &Call) -> Option<Tensor> {
         return None;
     }
     // Letters of the result come first, then those that are summed over.
-    let mut letters: Vec<char> = result.chars().collect();
-    let kept = letters.len();
-    letters.extend(terms.iter().flatten().copied());
-    let mut seen = Vec::new();
-    letters.retain(|c| {
-        !seen.contains(c) && {
-            seen.push(*c);
-            true
+    let (mut letters, kept) = (Vec::new(), result.chars().count());
+    for letter in result.chars().chain(terms.iter().flatten().copied()) {
+        if !letters.contains(&letter) {
+            letters.push(letter);
         }
-    });
+    }
+    let places = |term: &Vec<char>| -> Option<Vec<usize>> {
+        term.iter().map(|letter| letters.iter().position(|c| c == letter)).collect()
+    };
+    let places = terms.iter().map(places).collect::<Option<Vec<_>>>()?;
     let mut sizes = vec![None; letters.len()];
-    for (term, t) in terms.iter().zip(&operands) {
-        if term.len() != t.rank() {
+    for (places, t) in places.iter().zip(&operands) {
+        if places.len() != t.rank() {
             return None;
         }
-        for (letter, &size) in term.iter().zip(t.shape()) {
-            let at = letters.iter().position(|c| c == letter)?;
+        for (&at, &size) in places.iter().zip(t.shape()) {
             if *sizes[at].get_or_insert(size) != size {
                 return None;
             }
@@ -134,10 +128,6 @@ fn einsum(call: &Call) -> Option<Tensor> {
     if work > MAX_WORK || operands.iter().any(|t| t.dtype() != dtype) {
         return None;
     }
-    let places = |term: &Vec<char>| -> Option<Vec<usize>> {
-        term.iter().map(|letter| letters.iter().position(|c| c == letter)).collect()
-    };
-    let places = terms.iter().map(places).collect::<Option<Vec<_>>>()?;
     let factors = operands.iter().map(|t| doubles(t)).collect::<Option<Vec<_>>>()?;
     let mut sums = ArrayD::<f64>::zeros(dim(shape));
     for at in ndarray::indices(dim(&sizes)) {
@@ -191,9 +181,7 @@ fn product<T: Dot>(call: &Call, mut a: ArrayD<T>, mut b: ArrayD<T>) -> Option<Ar
     if vector_b {
         b = b.insert_axis(Axis(1));
     }
-    let ([lead_a @ .., m, k], [lead_b @ .., k2, n]) = (a.shape(), b.shape()) else {
-        return None;
-    };
+    let ([lead_a @ .., m, k], [lead_b @ .., k2, n]) = (a.shape(), b.shape()) else { return None };
     let (m, k, n, k2) = (*m, *k, *n, *k2);
     let lead = broadcast(&[lead_a, lead_b])?;
     let shape = |last: [usize; 2]| [&lead[..], &last].concat();
@@ -221,5 +209,5 @@ fn product<T: Dot>(call: &Call, mut a: ArrayD<T>, mut b: ArrayD<T>) -> Option<Ar
     if vector_a {
         result.remove(lead.len());
     }
-    ArrayD::from_shape_vec(dim(&result), elements).ok()
+    shaped(&result, elements)
 }

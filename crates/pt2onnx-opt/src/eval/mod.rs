@@ -30,7 +30,9 @@ pub(crate) use pt2onnx_symbolic::axis;
 pub(crate) use select::slice_positions;
 pub(crate) use shape::shape_range;
 
-use call::{Call, Eval};
+use array::{array, by_number, by_width, doubles, floats, of_elements, shaped, tensor};
+use call::{Call, Eval, Row, axes, broadcast, dim};
+use number::{Binary, Number};
 use pt2onnx_ir::Node;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;

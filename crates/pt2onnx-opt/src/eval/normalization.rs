@@ -1,13 +1,9 @@
 //! Evaluates `BatchNormalization`, `InstanceNormalization`, `LayerNormalization` and
 //! `RMSNormalization` of float32 and float64, computed in float64.
 
-use super::{
-    array::{doubles, floats},
-    call::{Call, Eval, Row, dim},
-};
+use super::{Call, Eval, Row, axis, dim, doubles, floats};
 use ndarray::{ArrayD, ArrayViewMut1, Axis};
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[

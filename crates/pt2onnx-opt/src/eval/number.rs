@@ -3,7 +3,6 @@
 use half::{bf16, f16};
 use pt2onnx_tensor::Element;
 
-/// Arithmetic of two operands.
 #[derive(Clone, Copy)]
 pub(super) enum Binary {
     Add,
@@ -18,7 +17,6 @@ pub(super) enum Binary {
     Max,
 }
 
-/// Arithmetic of one operand that integers have too.
 #[derive(Clone, Copy)]
 pub(super) enum Unary {
     Neg,
@@ -37,15 +35,24 @@ pub(super) trait Number: Element + PartialOrd {
 
     fn binary(op: Binary, a: Self, b: Self) -> Option<Self>;
     fn unary(op: Unary, a: Self) -> Option<Self>;
-    /// A function that only floats have.
-    fn real(f: Real, a: Self) -> Option<Self>;
     fn double(self) -> f64;
     /// Rounded; `None` if the type is an integer type that does not have exactly this number.
     fn rounded(v: f64) -> Option<Self>;
+
+    /// A function that only floats have.
+    fn real(_: Real, _: Self) -> Option<Self> {
+        None
+    }
+
     /// `None` for floats.
-    fn whole(self) -> Option<i128>;
+    fn whole(self) -> Option<i128> {
+        None
+    }
+
     /// Wraps; `None` for floats.
-    fn wrapped(v: i128) -> Option<Self>;
+    fn wrapped(_: i128) -> Option<Self> {
+        None
+    }
 
     fn is_nan(self) -> bool {
         self.partial_cmp(&self).is_none()
@@ -82,10 +89,6 @@ macro_rules! integer {
                     Unary::Sign => i128::from(a).signum() as Self,
                     Unary::Relu => a.max(0),
                 })
-            }
-
-            fn real(_: Real, _: Self) -> Option<Self> {
-                None
             }
 
             fn double(self) -> f64 {
@@ -151,14 +154,6 @@ macro_rules! float {
             fn rounded(v: f64) -> Option<Self> {
                 Some(v as Self)
             }
-
-            fn whole(self) -> Option<i128> {
-                None
-            }
-
-            fn wrapped(_: i128) -> Option<Self> {
-                None
-            }
         }
     };
 }
@@ -190,14 +185,6 @@ macro_rules! half {
 
             fn rounded(v: f64) -> Option<Self> {
                 Some(Self::from_f32(v as f32))
-            }
-
-            fn whole(self) -> Option<i128> {
-                None
-            }
-
-            fn wrapped(_: i128) -> Option<Self> {
-                None
             }
         }
     )*};

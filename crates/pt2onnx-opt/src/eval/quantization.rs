@@ -4,12 +4,11 @@
 //! differs, there is no result.
 
 use super::{
-    call::{Call, Eval, Row},
+    Call, Eval, Row, axis,
     elements::{Elements, Numeric, Power, Rounding, tensor_of},
 };
 use half::{bf16, f16};
 use pt2onnx_ir::{attrs, schema};
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Narrow, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -18,18 +17,15 @@ pub(super) static OPS: &[Row] = &[
     ("DynamicQuantizeLinear", Eval::Many(dynamically)),
 ];
 
-/// The scale and the zero point of each element.
 struct Parameters<'a> {
     scales: Elements<'a>,
     zeros: Option<Elements<'a>>,
     places: Places,
 }
 
-/// Where an element's parameters are.
 enum Places {
     One,
-    /// Elements behind the axis, the size of the axis, and how many positions along it share
-    /// parameters.
+    /// Elements behind the axis, its size, and how many positions along it share parameters.
     Along {
         inner: usize,
         size: usize,
@@ -66,10 +62,7 @@ impl<'a> Parameters<'a> {
                 Places::Along { inner: x.shape()[along + 1..].iter().product(), size, block }
             }
         };
-        let zeros = match zero {
-            Some(zero) => Some(Elements::of(zero)?),
-            None => None,
-        };
+        let zeros = zero.map_or(Some(None), |zero| Elements::of(zero).map(Some))?;
         Some(Self { scales: Elements::of(scale)?, zeros, places })
     }
 
@@ -87,11 +80,8 @@ impl<'a> Parameters<'a> {
                 }
             }
         };
-        let zero = match &self.zeros {
-            Some(zeros) => zeros.get(at)?,
-            None => Numeric::Int(0),
-        };
-        Some((self.scales.get(at)?.single(), zero))
+        let zero = self.zeros.as_ref().map_or(Some(Numeric::Int(0)), |zeros| zeros.get(at));
+        Some((self.scales.get(at)?.single(), zero?))
     }
 }
 

@@ -1,13 +1,8 @@
 //! Evaluates reductions, cumulative sums and positions of extremes.
 
-use super::{
-    array::{array, by_number, tensor},
-    call::{Call, Eval, Row, axes, dim},
-    number::{Binary, Number},
-};
+use super::{Binary, Call, Eval, Number, Row, array, axes, axis, by_number, shaped, tensor};
 use ndarray::{Array2, ArrayD, Axis};
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -42,7 +37,7 @@ enum Kind {
 fn reduce(call: &Call, kind: Kind) -> Option<Tensor> {
     let x = call.input(0)?;
     let options = attrs::ReduceSum::read(call.node).ok()?;
-    let given = call.input(1).map_or(Some(Vec::new()), |_| call.ints(1))?;
+    let given = call.ints_or(1, Vec::new)?;
     let over = match given.is_empty() {
         true if options.noop_with_empty_axes => return None,
         true => (0..x.rank()).collect(),
@@ -52,9 +47,7 @@ fn reduce(call: &Call, kind: Kind) -> Option<Tensor> {
     call.room(x.dtype(), &shape)?;
     if x.dtype() == DType::Bool {
         let elements = array::<bool>(x)?.mapv(u8::from);
-        let (Kind::Min | Kind::Max) = kind else {
-            return None;
-        };
+        let (Kind::Min | Kind::Max) = kind else { return None };
         return tensor(DType::Bool, &of_lanes(&elements, &over, &shape, |lane| fold(kind, lane))?);
     }
     by_number!(x.dtype(), T => {
@@ -81,11 +74,10 @@ fn of_lanes<T: Number, R: Clone>(
     let lanes: Array2<T> =
         lanes.to_shape((shape.iter().product::<usize>(), length)).ok()?.to_owned();
     let elements = lanes.outer_iter().map(|lane| f(&lane.to_vec())).collect::<Option<Vec<R>>>()?;
-    ArrayD::from_shape_vec(dim(shape), elements).ok()
+    shaped(shape, elements)
 }
 
-/// Floats are summed in float64 and rounded once. Extremes and means of no elements or of NaN are
-/// not defined.
+/// Floats are summed in float64 and rounded once. Nothing for extremes and means of NaN or nothing.
 fn fold<T: Number>(kind: Kind, lane: &[T]) -> Option<T> {
     let step = |op, start| lane.iter().try_fold(start, |a, &b| T::binary(op, a, b));
     let extreme = |op| {
@@ -167,8 +159,7 @@ fn softmax(call: &Call, f: fn(f64, f64) -> f64) -> Option<Tensor> {
     })
 }
 
-/// The first (or last) position along `axis` of the element that beats all others. The position of
-/// NaN is not defined.
+/// The position along `axis` of the element that beats all others; not defined for NaN.
 fn position(call: &Call, beats: fn(f64, f64) -> bool) -> Option<Tensor> {
     let x = call.input(0)?;
     let options = attrs::ArgMax::read(call.node).ok()?;

@@ -1,14 +1,11 @@
 //! Evaluates `Resize` of known sizes.
 
 use super::{
-    array::{array, by_width, doubles, floats, tensor},
-    call::{Call, Eval, Row, dim},
-    matmul::MAX_WORK,
+    Call, Eval, Row, array, axis, by_width, dim, doubles, floats, matmul::MAX_WORK, tensor,
 };
 use crate::resize::{Axis, Taps, taps};
 use ndarray::{ArrayD, Axis as Along, Zip};
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[("Resize", Eval::One(resize))];
@@ -84,7 +81,6 @@ fn axes(call: &Call, options: &attrs::Resize<'_>) -> Option<Vec<Axis>> {
     (options.keep_aspect_ratio_policy == "stretch").then_some(found)
 }
 
-/// The weighted sums along an axis.
 fn summed(x: &ArrayD<f64>, axis: usize, taps: &Taps) -> ArrayD<f64> {
     let mut sizes = x.shape().to_vec();
     sizes[axis] = taps.len();

@@ -1,13 +1,10 @@
 //! Evaluates `ScatterND` and `ScatterElements`.
 
 use super::{
-    array::{array, by_number, by_width, tensor},
-    call::{Call, Eval, Row, dim},
-    number::{Binary, Number},
+    Binary, Call, Eval, Number, Row, array, axis, by_number, by_width, dim, shaped, tensor,
 };
-use ndarray::{ArrayD, IxDyn};
+use ndarray::IxDyn;
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 pub(super) static OPS: &[Row] =
@@ -75,7 +72,7 @@ fn scatter_elements(call: &Call) -> Option<Tensor> {
     if indices.shape() != updates.shape() || indices.rank() != x.rank() {
         return None;
     }
-    let picked = ArrayD::from_shape_vec(dim(indices.shape()), call.ints(1)?).ok()?;
+    let picked = shaped(indices.shape(), call.ints(1)?)?;
     let place = |(at, &i): (IxDyn, &i64)| {
         let mut place: Vec<usize> = (0..x.rank()).map(|d| at[d]).collect();
         place[along] = axis(i, x.shape()[along])?;

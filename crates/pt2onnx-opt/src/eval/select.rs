@@ -2,12 +2,10 @@
 //! `Pad`, `Trilu`.
 
 use super::{
-    array::{array, by_width, tensor},
-    call::{Call, Eval, Row, axes, broadcast, dim},
+    Call, Eval, Row, array, axes, axis, broadcast, by_width, dim, of_elements, shaped, tensor,
 };
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[
@@ -41,9 +39,7 @@ fn concat(call: &Call) -> Option<Tensor> {
 
 fn expand(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let target: Vec<usize> =
-        call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
-    let sizes = broadcast(&[x.shape(), &target])?;
+    let sizes = broadcast(&[x.shape(), &call.sizes(1)?])?;
     call.room(x.dtype(), &sizes)?;
     by_width!(x.dtype(), T => tensor(x.dtype(), &array::<T>(x)?.broadcast(dim(&sizes))?.to_owned()))
 }
@@ -77,23 +73,22 @@ fn gather_elements(call: &Call) -> Option<Tensor> {
     call.room(x.dtype(), indices.shape())?;
     by_width!(x.dtype(), T => {
         let x_ = array::<T>(x)?;
-        let picked = ArrayD::from_shape_vec(dim(indices.shape()), picked).ok()?;
+        let picked = shaped(indices.shape(), picked)?;
         let element = |(at, &i): (ndarray::IxDyn, &usize)| {
             let mut at = at;
             at[along] = i;
             x_.get(at).copied()
         };
         let elements = picked.indexed_iter().map(element).collect::<Option<Vec<T>>>()?;
-        tensor(x.dtype(), &ArrayD::from_shape_vec(dim(indices.shape()), elements).ok()?)
+        of_elements(x.dtype(), indices.shape(), elements)
     })
 }
 
 fn slice(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let (starts, ends) = (call.ints(1)?, call.ints(2)?);
-    let along: Vec<i64> =
-        call.input(3).map_or_else(|| Some((0..starts.len() as i64).collect()), |_| call.ints(3))?;
-    let steps = call.input(4).map_or_else(|| Some(vec![1; starts.len()]), |_| call.ints(4))?;
+    let along = call.ints_or(3, || (0..starts.len() as i64).collect())?;
+    let steps = call.ints_or(4, || vec![1; starts.len()])?;
     if [ends.len(), along.len(), steps.len()].iter().any(|&n| n != starts.len())
         || axes(&along, x.rank()).is_none()
     {
@@ -142,9 +137,7 @@ fn split(call: &Call) -> Option<Vec<Tensor>> {
     let along = axis(attrs::Split::read(call.node).ok()?.axis, x.rank())?;
     let (size, pieces) = (x.shape()[along], call.node.outputs().len());
     let lengths: Vec<usize> = match call.input(1) {
-        Some(_) => {
-            call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?
-        }
+        Some(_) => call.sizes(1)?,
         None => {
             let length = size.div_ceil(pieces.max(1));
             (0..pieces).map(|i| size.saturating_sub(i.saturating_mul(length)).min(length)).collect()
@@ -169,17 +162,9 @@ fn split(call: &Call) -> Option<Vec<Tensor>> {
 
 fn tile(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let repeats: Vec<usize> =
-        call.ints(1)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
-    if repeats.len() != x.rank() {
-        return None;
-    }
-    let sizes = x
-        .shape()
-        .iter()
-        .zip(&repeats)
-        .map(|(&s, &r)| s.checked_mul(r))
-        .collect::<Option<Vec<_>>>()?;
+    let repeats = call.sizes(1).filter(|r| r.len() == x.rank())?;
+    let sizes = x.shape().iter().zip(&repeats).map(|(&s, &r)| s.checked_mul(r));
+    let sizes = sizes.collect::<Option<Vec<_>>>()?;
     call.room(x.dtype(), &sizes)?;
     by_width!(x.dtype(), T => {
         let mut result = array::<T>(x)?;
@@ -194,10 +179,8 @@ fn tile(call: &Call) -> Option<Tensor> {
 /// Mode `constant` with pads that are not negative.
 fn pad(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let along =
-        call.input(3).map_or_else(|| Some((0..x.rank() as i64).collect()), |_| call.ints(3))?;
-    let pads: Vec<usize> =
-        call.ints(1)?.into_iter().map(|p| usize::try_from(p).ok()).collect::<Option<_>>()?;
+    let along = call.ints_or(3, || (0..x.rank() as i64).collect())?;
+    let pads = call.sizes(1)?;
     let ok = attrs::Pad::read(call.node).ok()?.mode == "constant" && pads.len() == 2 * along.len();
     if !ok || axes(&along, x.rank()).is_none() {
         return None;
@@ -224,7 +207,7 @@ fn pad(call: &Call) -> Option<Tensor> {
 
 fn trilu(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
-    let k = call.input(1).map_or(Some(0), |_| call.scalar(1))?;
+    let k = call.scalar_or(1, 0)?;
     let upper = attrs::Trilu::read(call.node).ok()?.upper;
     let lead = x.rank().checked_sub(2)?;
     call.room(x.dtype(), x.shape())?;

@@ -1,13 +1,8 @@
 //! Sizes as values, and tensors with the same elements and other sizes.
 
-use super::{
-    array::{array, by_number, by_width, tensor},
-    call::{Call, Eval, Row, axes, dim},
-    number::{Binary, Number},
-};
+use super::{Binary, Call, Eval, Number, Row, array, axes, axis, by_number, by_width, dim, tensor};
 use ndarray::ArrayD;
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[
@@ -101,8 +96,7 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
     viewed(call, x, sizes)
 }
 
-/// Results that are not small are views of the operand's bytes. Those of a file are read when the
-/// model is written.
+/// Large results are views of the operand's bytes; those of a file are read on writing.
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
     const COPIED_OF_FILE: usize = 1 << 10;
@@ -134,8 +128,7 @@ fn transpose(call: &Call) -> Option<Tensor> {
 }
 
 fn constant_of_shape(call: &Call) -> Option<Tensor> {
-    let sizes: Vec<usize> =
-        call.ints(0)?.into_iter().map(|s| usize::try_from(s).ok()).collect::<Option<_>>()?;
+    let sizes = call.sizes(0)?;
     let given = attrs::ConstantOfShape::read(call.node).ok()?.value;
     let value = given.unwrap_or_else(|| Tensor::scalar(0f32));
     if !value.has_data() {

@@ -1,13 +1,8 @@
 //! Evaluates `DFT` of short signals.
 
-use super::{
-    array::{doubles, floats},
-    call::{Call, Eval, Row, dim},
-    matmul::MAX_WORK,
-};
+use super::{Call, Eval, Row, axis, dim, doubles, floats, matmul::MAX_WORK};
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_ir::attrs;
-use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 use std::f64::consts::TAU;
 
@@ -18,14 +13,14 @@ pub(super) static OPS: &[Row] = &[("DFT", Eval::One(dft))];
 fn dft(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let rank = x.rank();
-    let along = axis(call.input(2).map_or(Some(-2), |_| call.scalar(2))?, rank)?;
+    let along = axis(call.scalar_or(2, -2)?, rank)?;
     let attrs::DFT { inverse, onesided } = attrs::DFT::read(call.node).ok()?;
     let parts = *x.shape().last()?;
     if along + 1 >= rank || !(1..=2).contains(&parts) || (inverse && onesided) {
         return None;
     }
     let size = x.shape()[along];
-    let given = call.input(1).map_or(Some(size as i64), |_| call.scalar(1))?;
+    let given = call.scalar_or(1, size as i64)?;
     let length = usize::try_from(given).ok().filter(|n| (1..=MAX_WORK).contains(n))?;
     let bins = if onesided { length / 2 + 1 } else { length };
     let mut sizes = x.shape().to_vec();
