@@ -46,8 +46,7 @@ pub(crate) fn perm(model: &Model, transpose: &Node) -> Option<Vec<i64>> {
 
 /// The nodes that take an output of a node.
 pub(crate) fn users(model: &Model, node: NodeId) -> impl Iterator<Item = NodeId> {
-    let uses = model[node].outputs().iter().flat_map(|&v| model[v].uses());
-    uses.filter_map(|at| Some(at.input()?.0))
+    model.uses_of(node).filter_map(|at| Some(at.input()?.0))
 }
 
 /// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.

@@ -14,8 +14,7 @@ const MAX_ANSWERS: usize = 1000;
 /// Constants up to this size make no product infinite.
 const USUAL: f64 = 1e9;
 
-/// Whether all elements of a float value are NaN or far from where float32 overflows, whatever the
-/// model's inputs are.
+/// Whether float32 cannot overflow near any element, or it is NaN, whatever the inputs are.
 pub(crate) fn is_small(model: &Model, value: Value) -> bool {
     Question { model, answers: FxHashMap::default() }.small(value, FAR)
 }
@@ -105,7 +104,6 @@ fn squares(model: &Model, value: Value, far: usize) -> Option<Value> {
     }
 }
 
-/// The node of ONNX's own operators that computes a value.
 fn made_by(model: &Model, value: Value) -> Option<&Node> {
     model.producer(value).map(|id| &model[id]).filter(|node| node.domain.is_empty())
 }

@@ -74,8 +74,7 @@ pub(crate) fn cast_around(
 /// The most bytes of a constant that is stored in the type that it is cast to.
 const FOLDED: usize = 1024;
 
-/// Makes one cast of those that cast a value to the same type in the same body, and none of small
-/// constants that have no name.
+/// Merges equal casts of a value in a body; small constants without a name need none.
 pub(crate) fn merge_casts(model: &mut Model) {
     let mut first: FxHashMap<(RegionId, Value, i64), Value> = FxHashMap::default();
     for id in model.nodes_in(&[Model::MAIN]) {

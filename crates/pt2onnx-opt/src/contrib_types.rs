@@ -9,16 +9,13 @@ use pt2onnx_tensor::DType;
 /// The domain of most of these operators.
 const DOMAIN: &str = "com.microsoft";
 
-/// Whether a node is of such an operator. Those in ONNX's domain are opaque nodes at opsets that
-/// lack them.
+/// Whether it is such a node. Those in ONNX's domain are opaque at opsets that lack them.
 pub(crate) fn has(node: &Node) -> bool {
     node.domain == DOMAIN || opaque::is_opaque(node) && OF_ONNX_RUNTIME.contains(&node.op())
 }
 
-/// The element type of a result.
 #[derive(Clone, Copy)]
 enum Element {
-    /// The element type of an input.
     Of(usize),
     /// The element type of a zero point; without this input, the result is not quantised.
     OfZeroPoint(usize),
@@ -26,8 +23,7 @@ enum Element {
 }
 use Element::{Is, Of, OfZeroPoint};
 
-/// An operator, ONNX's operator that gives the same sizes of some of its inputs, and the element
-/// type.
+/// An operator, ONNX's operator with the same sizes of some inputs, and the element type.
 type Row = (&'static str, &'static str, &'static [usize], Element);
 
 const ALIKE: &[Row] = &[

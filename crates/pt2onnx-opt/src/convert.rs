@@ -1,11 +1,10 @@
 //! Rewrites models of other producers for another opset, older or newer.
 
 use crate::{
+    CONVERTED_OPSETS, Level, OPSETS, OPTIMISED_OPSETS,
     legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
-    opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS},
     optimize::optimize_imported,
-    pass::Level,
     types::{self, keeping_outputs},
     unreachable_branches::Taken,
 };

@@ -2,12 +2,7 @@
 //!
 //! Nodes of a body also see nodes outside it.
 
-use crate::{
-    graph::{Changed, GraphMut},
-    ml_types,
-    pass::{Options, Pass, Run},
-    pool, rewrite,
-};
+use crate::{Changed, GraphMut, Options, Pass, ml_types, pass::Run, pool, rewrite};
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Traits, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -47,8 +42,7 @@ pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     Walk { layers: true, share_weights: options.share_weights, ..Walk::default() }.start(graph)
 }
 
-/// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get
-/// another value later.
+/// Merges equal unnamed constants, with `weights` also named ones, which may get other values.
 pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
     let used = |named: bool| {
         let values = model.values().filter(|(_, d)| d.uses().len() > 0);
@@ -113,7 +107,6 @@ struct Walk {
     entered: Vec<u64>,
 }
 
-/// A region whose nodes are visited.
 struct Frame {
     nodes: std::vec::IntoIter<NodeId>,
     /// How many nodes were in scope at its start.
@@ -121,13 +114,11 @@ struct Frame {
 }
 
 impl Walk {
-    /// Visits all nodes, if any may be equal.
     fn start(mut self, graph: &mut GraphMut<'_>) -> Changed {
         (self.share_weights || self.any_alike(graph.model, &graph.nodes()))
             && self.walk(graph.model, graph.region)
     }
 
-    /// Whether two nodes have the same hash.
     fn any_alike(&self, model: &Model, nodes: &[NodeId]) -> bool {
         let own = |node| self.visits(model, node).then(|| hash(model, node, false));
         let hashes = pool::find(nodes, own).into_iter().map(|(_, hash)| hash);
@@ -136,7 +127,6 @@ impl Walk {
         !hashes.is_sorted_by(|a, b| a < b)
     }
 
-    /// Whether a node without bodies is visited.
     fn visits(&self, model: &Model, node: NodeId) -> bool {
         repeatable(model, node) && (self.layers || !is_layer(model, node))
     }
@@ -252,8 +242,7 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
         && !node.outputs().is_empty()
 }
 
-/// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of
-/// equal content are.
+/// Equal nodes have the same hash; with `weights`, weights of equal content are equal, too.
 pub(crate) fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
@@ -268,7 +257,6 @@ pub(crate) fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     h.finish()
 }
 
-/// Hashes operator, number of outputs, and attributes.
 pub(crate) fn function_hash(node: &Node, h: &mut FxHasher) {
     (node.op(), &node.domain, node.outputs().len()).hash(h);
     for (name, value) in &node.attributes {
@@ -322,7 +310,6 @@ fn is_small(t: &Tensor) -> bool {
     t.storage().is_some() && t.nbytes() <= COMPARED_BYTES
 }
 
-/// Whether reading it costs little.
 pub(crate) fn is_compared(t: &Tensor) -> bool {
     let in_memory = t.storage().is_some_and(|s| s.source().is_none());
     is_small(t) || (in_memory && t.nbytes() <= COMPARED_BYTES_IN_MEMORY)

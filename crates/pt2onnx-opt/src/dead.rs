@@ -1,9 +1,6 @@
 //! Dead code elimination: nodes whose outputs are not used.
 
-use crate::{
-    graph::{Changed, GraphMut},
-    pass::{Options, Pass, Run},
-};
+use crate::{Changed, GraphMut, Options, Pass, pass::Run};
 
 pub(crate) static DEAD: Pass = Pass {
     name: "dead",

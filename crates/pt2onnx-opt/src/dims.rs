@@ -15,7 +15,6 @@ const VAGUE: &[&str] = &["", "-1", "?", "None", "dynamic", "unk", "unknown"];
 /// The types that the inputs of the main graph had, to be given back.
 pub(crate) struct Named(Vec<(Value, Option<Type>)>);
 
-/// Names the dimensions of the inputs and of values in bodies.
 pub(crate) fn name(model: &mut Model) -> Named {
     let inputs = model.inputs().to_vec();
     let before = inputs.iter().map(|&v| (v, model[v].ty.clone())).collect();
@@ -84,9 +83,7 @@ fn each_shape(
     let inputs = model[region].inputs().iter().copied().filter(|_| region != Model::MAIN);
     for value in inputs.chain(results).collect::<Vec<_>>() {
         let shape = model.shape(value).filter(|s| !s.iter().all(Expr::is_static));
-        let Some(mut shape) = shape.cloned() else {
-            continue;
-        };
+        let Some(mut shape) = shape.cloned() else { continue };
         for dim in &mut shape {
             *dim = renamed(dim, &mut || model.unknown_dim());
         }

@@ -2,10 +2,8 @@
 //! of a user makes the graph grow.
 
 use crate::{
-    cse,
-    graph::{Changed, GraphMut},
-    measure::Measure,
-    pass::{Options, Pass, Phase},
+    Changed, GraphMut, Measure, Options, Pass, cse,
+    pass::Phase,
     pass_stats::{self, Counts},
 };
 use pt2onnx_ir::{Def, Model, Name, RegionId, Value, is_unknown};
@@ -46,7 +44,6 @@ const MAX_GROWTH: (usize, usize) = (2, 1 << 10);
 /// The passes that changed a graph, each with the rules that it applied.
 type Changing = BTreeMap<&'static str, BTreeSet<Name>>;
 
-/// Their names.
 fn names(changing: Changing) -> Vec<String> {
     let named = changing.into_iter().map(|(pass, rules)| {
         let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
@@ -102,7 +99,6 @@ pub(crate) fn run_all(
     })
 }
 
-/// The passes that make a graph larger than it may become.
 struct Growing(Changing);
 
 fn run_phases(
@@ -180,7 +176,6 @@ fn run_early(
     Ok(changes > 0)
 }
 
-/// Notes passes that undo each other, once.
 fn stopped(endless: &mut Vec<Endless>, passes: Changing) {
     let new = Endless { passes: names(passes), grows: false };
     if !endless.contains(&new) {
@@ -188,7 +183,6 @@ fn stopped(endless: &mut Vec<Endless>, passes: Changing) {
     }
 }
 
-/// The operators of a graph, if statistics are wanted.
 pub(crate) fn noted(graph: &GraphMut<'_>, options: &Options) -> Option<Counts> {
     options.stats.as_ref().map(|_| pass_stats::counts(graph.model, graph.region))
 }

@@ -1,12 +1,8 @@
 //! Folds `If` and `Loop` whose course is known, and moves what bodies share before them.
 
 use crate::{
-    analysis, cse,
-    graph::{Changed, GraphMut},
-    licm, loop_append_to_scan,
-    measure::Measure,
-    opsets::SIZES_AS_INPUTS,
-    pass::{Options, Pass, Run},
+    Changed, GraphMut, Measure, Options, Pass, analysis, cse, licm, loop_append_to_scan,
+    opsets::SIZES_AS_INPUTS, pass::Run,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
@@ -53,7 +49,6 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     changed
 }
 
-/// The only element of a constant of bools.
 fn truth(model: &Model, value: Value) -> Option<bool> {
     match model[value].constant()?.to_vec::<bool>()?.as_slice() {
         [one] => Some(*one),
@@ -61,7 +56,6 @@ fn truth(model: &Model, value: Value) -> Option<bool> {
     }
 }
 
-/// The branch that an `If` takes, in the place of the `If`.
 fn branch(model: &mut Model, id: NodeId) -> Option<()> {
     let taken = truth(model, model[id].input(0)?)?;
     let region = licm::body(model, id, if taken { "then_branch" } else { "else_branch" })?;
@@ -160,9 +154,7 @@ fn stacked(model: &mut Model, before: NodeId, value: Value) -> Value {
 /// Results and nodes that both branches of an `If` have.
 fn shared(model: &mut Model, id: NodeId) -> Changed {
     let branches = licm::body(model, id, "then_branch").zip(licm::body(model, id, "else_branch"));
-    let Some((yes, no)) = branches else {
-        return false;
-    };
+    let Some((yes, no)) = branches else { return false };
     let mut changed = false;
     let outputs = model[id].outputs().to_vec();
     let pairs: Vec<(Value, Value)> =
@@ -193,9 +185,7 @@ fn merged(model: &mut Model, id: NodeId, yes: RegionId, no: RegionId) -> Changed
             inside && cse::equal(model, node, n) && licm::is_movable(model, n, no)
         };
         let alike = others.get(&cse::hash(model, node, false)).map(Vec::as_slice);
-        let Some(&other) = alike.unwrap_or_default().iter().find(same) else {
-            continue;
-        };
+        let Some(&other) = alike.unwrap_or_default().iter().find(same) else { continue };
         model.move_before(node, id);
         model.share(node, other);
         let users: Vec<NodeId> = analysis::users(model, other).collect();
@@ -211,9 +201,7 @@ fn merged(model: &mut Model, id: NodeId, yes: RegionId, no: RegionId) -> Changed
 
 /// States that a body gives back as it gets them are the first state, in the body and behind it.
 fn unchanged(model: &mut Model, id: NodeId) -> Changed {
-    let Some(region) = licm::body(model, id, "body") else {
-        return false;
-    };
+    let Some(region) = licm::body(model, id, "body") else { return false };
     // The states come after the number of iterations and the condition, and after the condition.
     let (first, count) = match model[id].read::<i64>("num_scan_inputs") {
         Ok(Some(scanned)) => (0, model[id].inputs().len().saturating_sub(scanned as usize)),
@@ -252,7 +240,6 @@ fn unchanged(model: &mut Model, id: NodeId) -> Changed {
     changed
 }
 
-/// Gives nodes that use a value another one.
 fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
     let mut changed = false;
     for (user, at) in model[old].uses().filter_map(Use::input).collect::<Vec<_>>() {

@@ -14,12 +14,10 @@ type Memory = (usize, usize);
 struct Index {
     seen: usize,
     names: FxHashSet<Name>,
-    /// The constants that are views of each storage.
     views: FxHashMap<Memory, Vec<Value>>,
 }
 
-/// An index of a model's names and storages, so that no question scans all values. It holds while
-/// one pass runs.
+/// An index of a model's names and storages for one pass, so that no question scans all values.
 #[derive(Debug, Default)]
 pub(crate) struct FoldedConstants(Mutex<Index>);
 

@@ -2,11 +2,9 @@
 
 pub(crate) use crate::no_fusion::{Because, NoFusion};
 use crate::{
+    Changed, GraphMut, Match, Pattern, PatternError,
     folded_constants::FoldedConstants,
-    graph::{Changed, GraphMut},
-    opaque,
-    pattern::{Match, Pattern, PatternError},
-    pool,
+    opaque, pool,
     rewrite::{Operand, Rewrite},
 };
 use pt2onnx_ir::{
@@ -152,9 +150,7 @@ pub(crate) fn run(
     let changed = found
         .into_iter()
         .find_map(|(at, found)| apply_first(graph, found, &constants, applied).then_some(at));
-    let Some(first) = changed else {
-        return false;
-    };
+    let Some(first) = changed else { return false };
     for &id in &nodes[first + 1..] {
         let found = matches(graph.model, id, true);
         apply_first(graph, found, &constants, applied);
@@ -178,8 +174,7 @@ fn apply_first<'p>(
     })
 }
 
-/// The places where a pattern fits but its fusion does not apply, by reason. The model is only
-/// used to try.
+/// The places where a pattern fits but its fusion does not apply, by reason.
 pub(crate) fn refusals(
     graph: &mut GraphMut<'_>,
     opset: u32,
@@ -254,8 +249,7 @@ fn emit(
     }
 }
 
-/// Whether nothing is known of two values that distinguishes their types: constants of one element
-/// may have raised the rank.
+/// Whether two types may be equal; constants of one element may have raised the rank.
 fn may_replace(model: &Model, old: Value, new: Value) -> bool {
     let differ = |(a, b): (&Expr, &Expr)| a != b && a.is_static() && b.is_static();
     let dtypes = model.dtype(old).zip(model.dtype(new));
@@ -273,8 +267,7 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
     new
 }
 
-/// Whether a node, which was emitted in the canonical form, means the same in an opset. Nodes of
-/// other domains always do.
+/// Whether a node emitted in the canonical form means the same in an opset.
 fn legal(model: &Model, id: NodeId, opset: u32) -> bool {
     let node = &model[id];
     let fits = schema::lookup(node.op(), opset).is_some_and(|s| conforms(model, node, s).is_ok());

@@ -7,7 +7,6 @@ use std::hash::Hash;
 /// Keys and what has them, in order of appearance.
 pub(crate) type Grouped<K, T> = IndexMap<K, Vec<T>, FxBuildHasher>;
 
-/// Lists of what has the same key.
 pub(crate) fn grouped<K: Hash + Eq, T>(items: impl IntoIterator<Item = (K, T)>) -> Grouped<K, T> {
     let mut groups = Grouped::default();
     for (key, item) in items {

@@ -1,10 +1,9 @@
 //! Loop-invariant code motion: nodes of bodies that can stand before the node of the body.
 
-use crate::{cse, graph::Changed};
+use crate::{Changed, cse};
 use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Traits, Value};
 use pt2onnx_tensor::DType;
 
-/// A body of a node, by the name of its attribute.
 pub(crate) fn body(model: &Model, id: NodeId, name: &str) -> Option<RegionId> {
     match model[id].attribute(name)? {
         Attribute::Region(region) => Some(*region),
@@ -27,12 +26,9 @@ pub(crate) fn is_movable(model: &Model, node: NodeId, region: RegionId) -> bool 
         && !data.outputs().iter().any(|v| model[*v].is_output())
 }
 
-/// Moves nodes that compute the same in each iteration before the loop. Only those that cannot
-/// fail: the loop may run never.
+/// Moves nodes that compute the same in each iteration before the loop, if they cannot fail.
 pub(crate) fn hoist(model: &mut Model, id: NodeId) -> Changed {
-    let Some(region) = body(model, id, "body") else {
-        return false;
-    };
+    let Some(region) = body(model, id, "body") else { return false };
     let of_text = |model: &Model, node: NodeId| {
         let input = model[node].input(0);
         model[node].is("Cast")

@@ -1,7 +1,7 @@
 //! Loop states to which each iteration only appends a row become scan outputs: the loop stacks the
 //! rows instead of copying all of them each time.
 
-use crate::{graph::Changed, rewrite::substitute};
+use crate::{Changed, substitute};
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Value};
 use pt2onnx_symbolic::Expr;
 
@@ -18,8 +18,7 @@ pub(crate) fn run(model: &mut Model, id: NodeId, region: RegionId) -> Changed {
     changed
 }
 
-/// The node by which an iteration appends a row to a state, if it does nothing else with it, and
-/// the row.
+/// The node with which an iteration only appends a row to a state, and the row.
 fn appending(model: &Model, region: RegionId, at: usize) -> Option<(NodeId, Value)> {
     let state = model[region].inputs().get(at + 2).copied()?;
     let grown = model[region].output_values().nth(at + 1)?;
@@ -74,7 +73,6 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
     Some(())
 }
 
-/// A node with one output.
 fn add(
     model: &mut Model,
     at: InsertPoint,

@@ -12,8 +12,7 @@ pub enum Measure {
     Nodes,
     /// Nodes that depend on inputs, then the lengths of the paths to them, then inputs of nodes.
     Paths,
-    /// Nodes, each of a body as many as it runs more often than the node around it, then uses of
-    /// what bodies and their nodes pass on.
+    /// Nodes, each as often as its body may run, then uses of what bodies and their nodes pass on.
     Runs,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),
@@ -49,8 +48,7 @@ impl Measure {
     }
 }
 
-/// How many nodes depend on inputs, and the sum of the lengths of the longest paths to the inputs
-/// of nodes.
+/// How many nodes depend on inputs, and the sum of the lengths of the longest paths.
 fn depths(model: &Model, nodes: &[NodeId]) -> (usize, u64) {
     let mut depths: FxHashMap<Value, (u64, bool)> = FxHashMap::default();
     let (mut varying, mut lengths) = (0, 0);

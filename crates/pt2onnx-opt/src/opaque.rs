@@ -4,9 +4,8 @@
 //! domain, so that no pass mistakes them.
 
 use crate::{
-    graph::GraphMut,
+    GraphMut, OPTIMISED_OPSETS,
     legalise::{Inexpressible, means_the_same, upgrade},
-    opsets::OPTIMISED_OPSETS,
 };
 use pt2onnx_ir::{
     Attribute, Model, Node, NodeId, RegionId,
@@ -18,7 +17,6 @@ use std::{borrow::Cow, ops::RangeInclusive};
 /// The domain of opaque nodes.
 const DOMAIN: &str = "pt2onnx.opaque";
 
-/// Whether a node is opaque.
 pub(crate) fn is_opaque(node: &Node) -> bool {
     node.domain == DOMAIN
 }
@@ -135,7 +133,6 @@ fn understood(model: &Model, id: NodeId, opset: u32) -> bool {
     known && own() && same(model, id, opset, CANONICAL_OPSET)
 }
 
-/// Whether a node in the canonical form means the same in an opset.
 pub(crate) fn holds_in(model: &Model, id: NodeId, opset: u32) -> bool {
     same(model, id, CANONICAL_OPSET, opset)
 }

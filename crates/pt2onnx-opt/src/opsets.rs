@@ -12,6 +12,5 @@ pub const OPTIMISED_OPSETS: RangeInclusive<u32> = 7..=NEWEST_OPSET;
 /// The opsets that [`convert`](crate::convert) can read: all of them.
 pub const CONVERTED_OPSETS: RangeInclusive<u32> = 1..=NEWEST_OPSET;
 
-/// The first opset whose `Split` and `Unsqueeze` take sizes and axes as inputs, as passes write
-/// them.
+/// The first opset whose `Split` and `Unsqueeze` take sizes and axes as inputs.
 pub(crate) const SIZES_AS_INPUTS: u32 = 13;

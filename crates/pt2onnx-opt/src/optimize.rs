@@ -2,14 +2,11 @@
 //! producers.
 
 use crate::{
-    dims,
+    Changed, GraphMut, OPSETS, Options, dims,
     fixpoint::{self, Endless, note, noted},
     fold, fold_control_flow, fusion,
-    graph::{Changed, GraphMut},
     legalise::legalise_from,
     opaque::{self, Raising},
-    opsets::OPSETS,
-    pass::Options,
     pool, sizes,
     target::padding,
     types::{self, keeping_outputs},
@@ -41,7 +38,6 @@ fn run_all(graph: &mut GraphMut<'_>, options: &Options, endless: &mut Vec<Endles
     pool::run(nodes, || fixpoint::run_all(graph, options, endless))
 }
 
-/// Notes where fusions do not apply to the final graph, if statistics are wanted.
 fn note_refusals(graph: &GraphMut<'_>, options: &Options) {
     let Some(stats) = &options.stats else { return };
     let mut copy = graph.model.clone();
@@ -77,7 +73,6 @@ pub fn optimize_imported(model: &mut Model, options: &Options) -> Vec<Endless> {
     endless
 }
 
-/// Optimises all graphs, with the types that follow from the inputs.
 fn imported_graphs(model: &mut Model, options: &Options, endless: &mut Vec<Endless>) {
     let written = model.opset;
     let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
@@ -163,7 +158,6 @@ fn imported_graph(
     note_refusals(graph, options);
 }
 
-/// Infers types and runs the passes until nothing changes.
 fn settle(
     graph: &mut GraphMut<'_>,
     options: &Options,

@@ -1,11 +1,9 @@
 //! A pass, a list of passes, and the options that they read.
 
 use crate::{
+    Changed, GraphMut, Measure, Target,
     fusion::{self, Fusion, Fusions, Patterns},
-    graph::{Changed, GraphMut},
-    measure::Measure,
     pass_stats::PassStats,
-    target::Target,
 };
 use pt2onnx_ir::Name;
 use serde::{Deserialize, Serialize};
@@ -25,7 +23,6 @@ pub enum Level {
     Fuse,
 }
 
-/// 0, 1 or 2.
 impl TryFrom<i64> for Level {
     type Error = String;
 
@@ -117,8 +114,7 @@ impl Options {
 pub(crate) enum Phase {
     /// At once, and again after each change.
     Early,
-    /// After the early passes reach a fixpoint: its output would block their patterns. They run
-    /// again after it.
+    /// After the early passes reach a fixpoint, whose patterns it would block; they run again.
     Late,
     /// Once, after all others: its output gives them nothing to do.
     Last,
@@ -155,7 +151,6 @@ pub struct Pass {
     pub precondition: &'static str,
     /// The measure that each of its changes lowers.
     pub lowers: Measure,
-    /// After which other passes it runs.
     pub(crate) phase: Phase,
     /// The only runtime that it runs for.
     pub(crate) target: Option<Target>,
@@ -164,16 +159,11 @@ pub struct Pass {
 
 type Own = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 
-/// How a pass changes a graph.
 #[derive(Clone)]
 pub(crate) enum Run {
-    /// By a function.
     Graph(fn(&mut GraphMut<'_>, &Options) -> Changed),
-    /// By fusions.
     Fusions(Fusions),
-    /// By fusions, and then by a function.
     FusionsThen(Fusions, fn(&mut GraphMut<'_>, &Options) -> Changed),
-    /// By a function of the user.
     Own(Arc<Own>),
 }
 
@@ -276,7 +266,6 @@ impl Pass {
             && self.target.is_none_or(|target| target == options.target)
     }
 
-    /// Its fusions, if it has some.
     pub(crate) fn fusions(&self) -> Option<&Fusions> {
         match &self.run {
             Run::Fusions(fusions) | Run::FusionsThen(fusions, _) => Some(fusions),
@@ -355,7 +344,6 @@ impl Passes {
         self
     }
 
-    /// Passes that threads share.
     pub(crate) fn shared(passes: &'static [&'static Pass]) -> Self {
         Self(passes.iter().map(|pass| Cow::Borrowed(*pass)).collect())
     }

@@ -115,16 +115,13 @@ impl PassStats {
         self.notes().refusals.clone()
     }
 
-    /// Notes that a pass changed a graph.
     pub(crate) fn changed(&self, pass: &'static str, before: Counts, after: Counts) {
         let effects = &mut self.notes().effects;
         let at = effects.iter().position(|e| e.pass == pass).unwrap_or_else(|| {
             effects.push(PassEffect { pass, times: 0, operators: BTreeMap::new() });
             effects.len() - 1
         });
-        let Some(effect) = effects.get_mut(at) else {
-            return;
-        };
+        let Some(effect) = effects.get_mut(at) else { return };
         effect.times += 1;
         let lost = before.into_iter().map(|(op, n)| (op, -n));
         for (op, n) in lost.chain(after) {
@@ -132,7 +129,6 @@ impl PassStats {
         }
     }
 
-    /// Notes where a pass did not apply.
     pub(crate) fn refused(&self, pass: &'static str, reasons: BTreeMap<&'static str, usize>) {
         let refusals = &mut self.notes().refusals;
         for (reason, places) in reasons {

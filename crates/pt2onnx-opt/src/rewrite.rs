@@ -1,6 +1,6 @@
 //! Replacing values and nodes: helpers for passes, and [`Rewrite`], the result of every rule.
 
-use crate::graph::Changed;
+use crate::Changed;
 use pt2onnx_ir::{Attributes, InsertPoint, Metadata, Model, NodeId, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -26,9 +26,7 @@ pub fn substitute(model: &mut Model, old: Value, new: Value) {
 /// node. `new` must dominate the users. Returns whether anything changed; a node with another
 /// number of outputs is not changed.
 pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
-    let [old] = *model[node].outputs() else {
-        return false;
-    };
+    let [old] = *model[node].outputs() else { return false };
     model.replace_all_uses(old, new);
     model.erase(node)
 }
@@ -48,8 +46,7 @@ pub fn become_node(
     model.set_attributes(node, attributes);
 }
 
-/// Adds a `Split` of `x` before a node, with its origins, into parts of these sizes. Returns the
-/// parts, which have types.
+/// Adds a `Split` of `x` before a node, with its origins, into parts of these sizes.
 pub(crate) fn add_split(
     model: &mut Model,
     before: NodeId,
@@ -221,8 +218,7 @@ fn commute(model: &mut Model, between: &[Value], source: Value) {
     }
 }
 
-/// A node that takes the input of the node before it does that node's work too, and gets its
-/// origins.
+/// A node that takes the input of the node before it does that node's work: it gets its origins.
 fn join_origins(model: &mut Model, id: NodeId, source: Option<&Operand>) {
     let same = |v: Value| matches!(source, Some(Operand::Value(source)) if *source == v);
     if let Some(input) = model[id].input(0)
@@ -236,8 +232,7 @@ fn join_origins(model: &mut Model, id: NodeId, source: Option<&Operand>) {
 /// A `Concat` gets the origins of about this many nodes at most.
 const MAX_SKIPPED: usize = 1 << 10;
 
-/// As [`join_origins`], for a `Concat` that takes the operands of other ones before it, or drops
-/// operands without elements.
+/// The same for a `Concat` that takes the operands of others, or drops some without elements.
 fn join_concat_origins(model: &mut Model, id: NodeId, taken: &[Operand]) {
     let taken: FxHashSet<Value> = taken
         .iter()

@@ -15,9 +15,7 @@ pub(crate) fn is_sensitive(model: &Model, value: Value) -> bool {
     while let Some(&value) = todo.get(next) {
         next += 1;
         for user in model[value].uses() {
-            let Use::Input(node, _) = user else {
-                continue;
-            };
+            let Use::Input(node, _) = user else { continue };
             let node = &model[node];
             let results = node.outputs().iter().copied();
             let floats = results.clone().all(|v| model.dtype(v).is_none_or(DType::is_float));

@@ -7,8 +7,7 @@ use pt2onnx_ir::{
 use pt2onnx_symbolic::{Expr, Symbol, lowest};
 use rustc_hash::FxHashMap;
 
-/// For unknown sizes of slices from the start: where they end. Such a size is the smaller one of
-/// that and a number above 0.
+/// The ends of slices from the start whose size is not known: the smaller of that and a number.
 pub(crate) type Ends = FxHashMap<Symbol, Expr>;
 
 /// The type of a slice, with the sizes of dimensions that it takes whole.
@@ -33,8 +32,7 @@ pub(crate) fn whole(cx: &Builder, id: NodeId, ty: Type) -> Type {
     whole().unwrap_or(ty)
 }
 
-/// The dimensions that a slice takes from the start on without steps, after their positions among
-/// its axes.
+/// The dimensions that a slice takes from the start without steps, with their places in its axes.
 fn from_start(model: &Model, node: &Node, rank: usize) -> Option<Vec<(usize, usize)>> {
     let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
     let starts = ints(1)?;
@@ -71,8 +69,7 @@ pub(crate) fn note(cx: &Builder, id: NodeId, ty: &Type, ends: &mut Ends) {
     ends.extend(found);
 }
 
-/// The type of what broadcasts: `n` and the smaller one of `n` and another size only broadcast to
-/// `n`.
+/// The type of what broadcasts: `n` and the smaller of `n` and another size broadcast to `n`.
 pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type {
     let model = cx.model();
     let node = &model[id];

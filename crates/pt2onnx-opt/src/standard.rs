@@ -1,14 +1,12 @@
 //! Lists the standard passes, and gives their options defaults.
 
 use crate::{
-    cleanup, cse, cse_layers, dead, fold, fold_control_flow, fuse,
-    pass::{Level, Options, Pass, Passes},
-    target::Target,
+    Level, Options, Pass, Passes, Target, cleanup, cse, cse_layers, dead, fold, fold_control_flow,
+    fuse,
 };
 use pt2onnx_ir::schema::CANONICAL_OPSET;
 
-/// The standard passes, in the order that they run in, which is that of their phases first. A pass
-/// has its static in the file of its name.
+/// The standard passes in the order of their phases; each has its static in the file of its name.
 static STANDARD: &[&Pass] = &[
     &cleanup::CLEANUP,
     &fold::FOLD,

@@ -2,9 +2,7 @@
 //! file.
 
 use crate::{
-    analysis, contrib_types, eval,
-    graph::GraphMut,
-    ml_types,
+    GraphMut, analysis, contrib_types, eval, ml_types,
     opaque::{self, Raising},
     opsets::CONVERTED_OPSETS,
     sizes::{self, Computed},
@@ -214,8 +212,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Sets the types of a loop's outputs where the model declares none: the element types of the
-    /// body's outputs after the first `first`, which are not results.
+    /// Sets the types of a loop's outputs after the `first`, where the model declares none.
     fn carry(&self, id: NodeId, first: usize) {
         let types: Vec<Option<Type>> = {
             let model = self.cx.model();
@@ -259,9 +256,7 @@ fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
         (axes, types, states)
     };
     let stacked = |(i, ty): (usize, Option<Type>)| {
-        let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty? else {
-            return None;
-        };
+        let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty? else { return None };
         let axis = axes.as_ref().map_or(Some(0), |axes| axes.get(i).copied())?;
         let axis = eval::axis(axis, shape.len() + 1)?;
         // A size of the body has no name outside.
@@ -278,7 +273,6 @@ fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
     )
 }
 
-/// Whether the rules for types hold for the node.
 fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     // Values that a loop carries may change their sizes.
@@ -286,8 +280,7 @@ fn known(model: &Model, id: NodeId) -> bool {
     node.domain.is_empty() && !carries
 }
 
-/// Whether opsets may count the windows of a pool differently: with `ceil_mode`, the last one may
-/// start in the padding.
+/// Whether opsets may count a pool's windows differently: the last may start in the padding.
 fn counts_differ(node: &Node) -> bool {
     let read = |name: &'static str| node.read::<&[i64]>(name).ok().flatten().unwrap_or_default();
     let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));

@@ -40,9 +40,7 @@ pub(crate) fn find(
     let open: Vec<(NodeId, [RegionId; 2])> =
         open.filter_map(|id| Some((id, branches(model, id)?))).take(MAX_TRIED).collect();
     for (id, [yes, no]) in open {
-        let Some(left) = budget.checked_sub(cost) else {
-            return false;
-        };
+        let Some(left) = budget.checked_sub(cost) else { return false };
         *budget = left;
         let fails = |choice: bool| {
             let mut copy = model.clone();
@@ -93,7 +91,6 @@ fn impossible(model: &Model, node: &Node) -> bool {
     }
 }
 
-/// The types of the results of a branch.
 pub(crate) fn types(model: &Model, branch: RegionId) -> Vec<Option<Type>> {
     model[branch].output_values().map(|v| model[v].ty.clone()).collect()
 }

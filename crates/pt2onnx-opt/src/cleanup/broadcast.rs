@@ -1,7 +1,6 @@
 //! `Expand` before an operator that broadcasts by itself.
 
-use super::node_view::NodeView;
-use crate::{analysis::known, rewrite::Rewrite};
+use super::{NodeView, Rewrite, known};
 use pt2onnx_ir::{Shape, Traits, Value};
 
 /// The operator takes the operand of `Expand`, if the result has the same sizes then.
@@ -19,13 +18,10 @@ pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     })
 }
 
-/// Whether shapes that broadcast to `whole` or to smaller sizes reach all of it.
 fn covers(shapes: &[&Shape], whole: &Shape) -> bool {
     (0..whole.len()).all(|from_end| {
         let dim = |s: &Shape| s.len().checked_sub(from_end + 1).and_then(|i| s.get(i).cloned());
-        let Some(wanted) = dim(whole) else {
-            return false;
-        };
+        let Some(wanted) = dim(whole) else { return false };
         wanted.as_int() == Some(1)
             || known(&wanted) && shapes.iter().any(|s| dim(s).as_ref() == Some(&wanted))
     }) && shapes.iter().any(|s| s.len() == whole.len())

@@ -1,12 +1,7 @@
 //! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only
 //! change sizes.
 
-use super::node_view::NodeView;
-use crate::{
-    analysis::known,
-    eval,
-    rewrite::{Operand, Rewrite},
-};
+use super::{NodeView, Operand, Rewrite, eval, known};
 use pt2onnx_ir::{Attributes, Node, Traits, Use, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -92,7 +87,6 @@ fn casts(n: &NodeView, x: Value) -> Option<Rewrite> {
     Some(n.become_op("Cast", [source], n.node.attributes.clone()))
 }
 
-/// Whether type `to` has every value of type `from`.
 fn widens(from: DType, to: DType) -> bool {
     // Bits of an integer without the sign.
     let digits = |d: DType| match d {
@@ -124,7 +118,6 @@ fn widens(from: DType, to: DType) -> bool {
     }
 }
 
-/// The bounds of a slice along one dimension.
 #[derive(Clone, Copy)]
 struct Bounds {
     axis: usize,
@@ -174,7 +167,6 @@ fn slices(n: &NodeView, x: Value) -> Option<Rewrite> {
     Some(n.become_slice(source, all))
 }
 
-/// Bounds with step 1, counted from the front.
 fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
     let front = |i: i64| match i {
         0.. => Some(i),
@@ -231,8 +223,7 @@ fn concats(n: &NodeView) -> Option<Rewrite> {
     (flat != n.node.inputs()).then(|| n.become_op("Concat", flat, n.node.attributes.clone()))
 }
 
-/// All of these nodes keep the order of elements, so that the last one can take the first one's
-/// operand.
+/// Views keep the order of elements: the last one can take the first one's operand.
 fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Rewrite> {
     if !(is_view(inner) && is_view(n)) {
         return None;

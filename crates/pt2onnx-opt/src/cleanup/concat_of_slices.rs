@@ -1,7 +1,6 @@
 //! `Concat` of all slices of one tensor, in order, as of real and imaginary parts of pairs.
 
-use super::node_view::NodeView;
-use crate::{analysis::known, rewrite::Rewrite};
+use super::{NodeView, Rewrite, known};
 use pt2onnx_ir::{Traits, Value, attrs};
 
 /// The tensor, if the parts are its slices or elements.
@@ -39,8 +38,7 @@ pub(super) fn reshaped(n: &NodeView) -> Option<Rewrite> {
     all.then(|| n.become_view("Reshape", source, &sizes))
 }
 
-/// The tensor that all inputs were taken from, where `taken` says from which for an input and its
-/// position.
+/// The tensor that all inputs were taken from: `taken` gives it for an input and its position.
 fn all(n: &NodeView, taken: impl Fn(Value, i64) -> Option<Value>) -> Option<Value> {
     let mut source = None;
     for (index, piece) in n.node.inputs().iter().enumerate() {

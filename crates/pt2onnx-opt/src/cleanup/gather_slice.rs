@@ -1,11 +1,6 @@
 //! Slices and gathers of known elements, with the views around them, become one `Gather`.
 
-use super::node_view::NodeView;
-use crate::{
-    analysis::known,
-    eval,
-    rewrite::{Operand, Rewrite},
-};
+use super::{NodeView, Operand, Rewrite, eval, known};
 use pt2onnx_ir::{Traits, Use, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -24,9 +19,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
 /// `Gather(values, ..)` instead of a `OneHot` whose places are known.
 fn one_hot(n: &NodeView) -> Option<Rewrite> {
     let values = n.node.input(2).filter(|_| n.node.is("OneHot"))?;
-    let [depth] = n.ints(1)?[..] else {
-        return None;
-    };
+    let [depth] = n.ints(1)?[..] else { return None };
     let indices = n.ints(0)?;
     let mut sizes = n.model[n.node.input(0)?].constant()?.shape().to_vec();
     let axis = eval::axis(attrs::OneHot::read(n.node).ok()?.axis, sizes.len() + 1)?;
@@ -60,9 +53,7 @@ fn reshaped(n: &NodeView) -> Option<Rewrite> {
 /// `Gather(x, i)` instead of `Squeeze(Slice(x, i, i + 1))` and of `Squeeze(Gather(x, [i]))`.
 fn part_of_one(n: &NodeView) -> Option<Rewrite> {
     let part = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
-    let [removed] = n.ints(1)?[..] else {
-        return None;
-    };
+    let [removed] = n.ints(1)?[..] else { return None };
     let inner = n.producer(part)?;
     let source = inner.node.input(0)?;
     let rank = n.shape(part)?.len();
@@ -96,8 +87,7 @@ fn part_along(n: &NodeView) -> Option<usize> {
     one.then(|| eval::axis(attrs::Gather::read(n.node).ok()?.axis, n.shape(source)?.len()))?
 }
 
-/// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their
-/// order.
+/// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the other dimensions keep their order.
 fn transposed(n: &NodeView) -> Option<Rewrite> {
     let axis = part_along(n)?;
     let transpose = n.producer(n.node.input(0)?).filter(|t| t.node.is("Transpose"))?;
@@ -111,9 +101,7 @@ fn transposed(n: &NodeView) -> Option<Rewrite> {
 /// and all of its users take parts along the first of them. The slices may become one `Split`.
 fn taken_apart(n: &NodeView) -> Option<Rewrite> {
     let axis = part_along(n)?;
-    let [index] = n.ints(1)?[..] else {
-        return None;
-    };
+    let [index] = n.ints(1)?[..] else { return None };
     let whole = n.node.input(0)?;
     let reshape = n.producer(whole).filter(|r| r.node.is("Reshape") && !r.checks_sizes())?;
     let source = reshape.node.input(0)?;
@@ -125,9 +113,7 @@ fn taken_apart(n: &NodeView) -> Option<Rewrite> {
         && from[..axis].iter().zip(to).all(same)
         && from[axis + 1..].iter().zip(&to[axis + 2..]).all(same);
     let gather_slice = |user: Use| {
-        let Use::Input(user, 0) = user else {
-            return false;
-        };
+        let Use::Input(user, 0) = user else { return false };
         let user = NodeView::of(n.model, user, n.weights);
         user.is_some_and(|user| part_along(&user) == Some(axis) && user.ints(1).is_some())
     };

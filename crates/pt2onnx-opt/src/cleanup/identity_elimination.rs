@@ -1,9 +1,9 @@
 //! Identity elimination: nodes whose output is one of their inputs, bit for bit. One exception:
 //! `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
-use super::{concat_of_slices, node_view::NodeView};
+use super::{NodeView, concat_of_slices, known};
 use crate::{
-    analysis::{counted, every, known, number_of},
+    analysis::{counted, every, number_of},
     cse::is_compared,
     eval::axis,
 };
@@ -124,14 +124,11 @@ fn writes_all(n: &NodeView) -> Option<Value> {
     let column =
         |v: Value| n.producer(v).filter(|u| matches!(u.node.op(), "Unsqueeze" | "Reshape"));
     let all = counted(n.model, column(rows)?.node.input(0)?)?;
-    let [length, one] = &n.shape(rows)?[..] else {
-        return None;
-    };
+    let [length, one] = &n.shape(rows)?[..] else { return None };
     let each = one.as_int() == Some(1) && length == n.shape(x)?.first()? && length == all;
     each.then_some(updates)
 }
 
-/// Whether all elements of the second input are 1.
 fn ones(n: &NodeView) -> bool {
     n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
 }

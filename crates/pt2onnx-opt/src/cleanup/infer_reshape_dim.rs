@@ -1,7 +1,7 @@
 //! A `Reshape` with one computed size that is not known: -1 infers it.
 
-use super::node_view::NodeView;
-use crate::{analysis, rewrite::Rewrite};
+use super::{NodeView, Rewrite};
+use crate::analysis;
 use pt2onnx_ir::Value;
 
 /// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number

@@ -1,10 +1,7 @@
 //! Squeeze → elementwise → Unsqueeze: drops both and keeps the unit dimensions.
 
-use super::node_view::NodeView;
-use crate::{
-    analysis::known, eval, folded_constants::FoldedConstants, graph::Changed, pass::Options,
-    rewrite,
-};
+use super::{NodeView, eval, known};
+use crate::{Changed, Options, folded_constants::FoldedConstants, rewrite};
 use pt2onnx_ir::{Model, NodeId, Traits, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -31,8 +28,7 @@ struct Kept {
 /// The nodes that can keep dimensions, with the constants that they take then.
 type Found = (Kept, FxHashMap<Value, Tensor>);
 
-/// The rule, and for which values it failed: all nodes that add the same dimensions to a value
-/// get the same answer.
+/// The rule, with its answers: they are the same for all nodes that add the same to a value.
 pub(super) struct Keepdims<'a> {
     options: &'a Options,
     constants: FoldedConstants,
@@ -72,9 +68,7 @@ impl<'a> Keepdims<'a> {
 
     /// Whether [`run`](Self::run) removes a node.
     pub fn applies(&self, model: &Model, id: NodeId) -> bool {
-        let Some(key) = key(model, id) else {
-            return false;
-        };
+        let Some(key) = key(model, id) else { return false };
         if let Some(&known) = self.answers().get(&key) {
             return known;
         }
@@ -99,8 +93,7 @@ fn key(model: &Model, id: NodeId) -> Option<Key> {
 }
 
 impl Kept {
-    /// All values that would have to have the dimensions, from the operand of a node that adds them
-    /// on.
+    /// All values that would have to have the dimensions, from the operand of `id` on.
     fn find(model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Self> {
         let region = model[id].region();
         let first = model[id].input(0)?;
@@ -119,9 +112,7 @@ impl Kept {
                 kept.add(kept.varying(model, operands(model, made)?)?);
             }
             for at in model[value].uses() {
-                let Use::Input(user, at) = at else {
-                    return None;
-                };
+                let Use::Input(user, at) = at else { return None };
                 if model[user].region() != region {
                     return None;
                 }
@@ -145,8 +136,7 @@ impl Kept {
         }
     }
 
-    /// The operands that would have to have the dimensions: scalars and constants need not, unless
-    /// all are.
+    /// The operands that need the dimensions: scalars and constants do only if all are such.
     fn varying(&self, model: &Model, operands: &[Option<Value>]) -> Option<Vec<Value>> {
         let varies = |v: &Value| model[*v].constant().is_none();
         let wide = |v: &Value| self.rank == 0 || model.rank(*v) != Some(0);
@@ -189,9 +179,7 @@ impl Kept {
     fn constants(&self, model: &Model, options: &Options) -> Option<FxHashMap<Value, Tensor>> {
         let mut constants = FxHashMap::default();
         for value in self.computed(model).filter_map(|id| operands(model, id)).flatten().flatten() {
-            let Some(tensor) = model[*value].constant() else {
-                continue;
-            };
+            let Some(tensor) = model[*value].constant() else { continue };
             let missing = self.rank.checked_sub(tensor.rank())?;
             // All dimensions are added before those of the constant, and not by it.
             let before = self.axes.iter().enumerate().all(|(i, &axis)| axis <= missing + i);
@@ -209,7 +197,6 @@ impl Kept {
         Some(constants)
     }
 
-    /// The element-wise nodes.
     fn computed<'a>(&'a self, model: &'a Model) -> impl Iterator<Item = NodeId> + 'a {
         let made = self.values.iter().filter_map(|&value| model.producer(value));
         made.filter(|made| !self.takers.contains(made))
@@ -225,9 +212,7 @@ impl Kept {
         let mut replaced = FxHashMap::default();
         for id in computed {
             for (i, value) in model[id].inputs().to_vec().into_iter().enumerate() {
-                let Some(tensor) = value.and_then(|v| constants.get(&v)) else {
-                    continue;
-                };
+                let Some(tensor) = value.and_then(|v| constants.get(&v)) else { continue };
                 let new = *replaced
                     .entry(value)
                     .or_insert_with(|| folded.add(model, tensor.clone(), value));
@@ -268,7 +253,6 @@ fn view(model: &Model, id: NodeId) -> Option<NodeView<'_>> {
     NodeView::of(model, id, 0)
 }
 
-/// The inputs of an element-wise node that broadcast to the shape of its result.
 fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
     let node = view(model, id)?.node;
     match node.traits() {
@@ -278,8 +262,7 @@ fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
     }
 }
 
-/// The dimensions of size 1 that `Unsqueeze` adds, counted in its result, or `Reshape`, if it does
-/// nothing else.
+/// The dimensions of size 1 that an `Unsqueeze` or `Reshape` adds, if it does nothing else.
 pub(super) fn added(model: &Model, id: NodeId) -> Option<Vec<usize>> {
     let n = view(model, id)?;
     match n.node.op() {

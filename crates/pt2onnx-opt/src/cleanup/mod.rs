@@ -36,9 +36,13 @@ mod unit_dims;
 mod walk;
 
 use crate::{
-    measure::Measure,
-    pass::{Pass, Run},
+    Measure, Pass,
+    analysis::known,
+    eval,
+    pass::Run,
+    rewrite::{Operand, Rewrite},
 };
+use node_view::NodeView;
 
 pub(crate) static CLEANUP: Pass = Pass {
     name: "cleanup",

@@ -1,8 +1,8 @@
 //! Guards that change nothing: against NaN that come in another way, against queries without keys
 //! where all have some.
 
-use super::node_view::NodeView;
-use crate::{analysis::number_of, eval, masks, rewrite::Rewrite};
+use super::{NodeView, Rewrite, eval};
+use crate::{analysis::number_of, masks};
 use pt2onnx_ir::{Attributes, Value, attrs};
 
 /// Masks of up to this many bytes are read.

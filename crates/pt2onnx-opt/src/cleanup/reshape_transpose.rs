@@ -1,8 +1,8 @@
 //! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that
 //! are removed behind it: it moves the dimensions themselves.
 
-use super::node_view::NodeView;
-use crate::{analysis, eval, rewrite::Rewrite};
+use super::{NodeView, Rewrite, eval};
+use crate::analysis;
 use pt2onnx_ir::Attributes;
 
 pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {

@@ -1,6 +1,6 @@
 //! First states of recurrent networks that are zeros, which is also the default.
 
-use crate::{analysis, graph::Changed};
+use crate::{Changed, analysis};
 use pt2onnx_ir::{Model, Node, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
@@ -19,7 +19,6 @@ fn states(node: &Node) -> &'static [usize] {
     }
 }
 
-/// Whether a node has such states.
 pub(super) fn concern(node: &Node) -> bool {
     !states(node).is_empty()
 }
@@ -41,7 +40,6 @@ pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
     changed
 }
 
-/// Whether all elements of a value are zeros.
 fn zeros(model: &Model, value: Value, left: usize) -> bool {
     if let Some(t) = model[value].constant() {
         return is_zero(t);
@@ -50,9 +48,7 @@ fn zeros(model: &Model, value: Value, left: usize) -> bool {
     else {
         return false;
     };
-    let Some(left) = left.checked_sub(1) else {
-        return false;
-    };
+    let Some(left) = left.checked_sub(1) else { return false };
     match node.op() {
         "ConstantOfShape" => {
             attrs::ConstantOfShape::read(node).is_ok_and(|o| o.value.is_none_or(|t| is_zero(&t)))

@@ -1,6 +1,7 @@
 //! Sequences whose items are known: what is taken out of them is taken from where it was put in.
 
-use crate::{eval, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
+use super::eval;
+use crate::{Changed, opsets::SIZES_AS_INPUTS, rewrite};
 use pt2onnx_ir::{Attributes, Model, Node, NodeId, Use, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
@@ -27,7 +28,6 @@ pub(super) fn run(model: &mut Model, id: NodeId, opset: u32) -> Changed {
     done.is_some_and(|changed| changed)
 }
 
-/// The items that a sequence is made of.
 fn items(model: &Model, sequence: Value) -> Option<Vec<Value>> {
     let mut inserted: Vec<(Value, Option<i64>)> = Vec::new();
     let mut next = sequence;
@@ -121,8 +121,7 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
     same.then(|| rewrite::bypass(model, id, x))
 }
 
-/// The axis along which a `SplitToSequence` splits, and the sizes of the parts, which keep their
-/// dimension.
+/// The axis of a `SplitToSequence`, and the sizes of the parts, which keep their dimension.
 fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     let node = &model[id];
     let options = attrs::SplitToSequence::read(node).ok()?;
@@ -140,7 +139,6 @@ fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     Some((axis, std::iter::repeat_n(each, whole).chain(rest).collect()))
 }
 
-/// A `Split`, if only items at known positions are taken.
 fn split(model: &mut Model, id: NodeId) -> Option<Changed> {
     let (axis, sizes) = parts(model, id)?;
     let options = attrs::SplitToSequence::read(&model[id]).ok()?;

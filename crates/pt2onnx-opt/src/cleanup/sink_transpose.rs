@@ -1,7 +1,7 @@
 //! Sinks a transpose or reshape through element-wise nodes to another one behind them.
 
-use super::{chain, node_view::NodeView};
-use crate::rewrite::{NodeEdit, Rewrite};
+use super::{NodeView, Rewrite, chain};
+use crate::rewrite::NodeEdit;
 use pt2onnx_ir::{Traits, Value};
 
 /// At most this many nodes are between the two.

@@ -1,7 +1,6 @@
 //! A transpose that only moves the unit dimensions of the `Unsqueeze` before it.
 
-use super::{keepdims::added, node_view::NodeView};
-use crate::rewrite::Rewrite;
+use super::{NodeView, Rewrite, keepdims::added};
 
 /// `Unsqueeze` of other dimensions instead of both.
 pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {

@@ -5,13 +5,7 @@ use super::{
     keepdims::Keepdims, nan_guards, node_view::NodeView, reshape_transpose, rnn_initial_state,
     sequences, sink_transpose, unit_dims,
 };
-use crate::{
-    analysis::users,
-    graph::{Changed, GraphMut},
-    pass::Options,
-    pool,
-    rewrite::Rewrite,
-};
+use crate::{Changed, GraphMut, Options, analysis::users, pool, rewrite::Rewrite};
 use pt2onnx_ir::{Model, Node, NodeId};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -43,7 +37,6 @@ pub(super) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     changed
 }
 
-/// Applies the rules to a node.
 fn visit(
     model: &mut Model,
     id: NodeId,
@@ -105,7 +98,6 @@ fn drop_left_out(model: &mut Model, id: NodeId) -> Changed {
     ends
 }
 
-/// The rewrite of the first rule that applies to a node of one output.
 fn rewrite(model: &Model, id: NodeId, options: &Options) -> Option<Rewrite> {
     let n = NodeView::of(model, id, options.max_neutral_bytes)?;
     identity_elimination::rule(&n)

@@ -40,7 +40,7 @@ impl<'a> Call<'a> {
         if self.input(i).is_some() { self.ints(i) } else { Some(default()) }
     }
 
-    /// The elements of input `i`, none of which is negative.
+    /// The elements of input `i`, if none is negative.
     pub fn sizes(&self, i: usize) -> Option<Vec<usize>> {
         self.ints(i)?.into_iter().map(|s| usize::try_from(s).ok()).collect()
     }

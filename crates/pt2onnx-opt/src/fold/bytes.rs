@@ -3,19 +3,16 @@
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// The outputs of a node that something uses, and their positions.
 fn used(model: &Model, id: NodeId) -> impl Iterator<Item = (usize, Value)> {
     let outputs = model[id].outputs().iter().copied().enumerate();
     outputs.filter(|&(_, v)| model[v].uses().len() > 0)
 }
 
-/// Bytes of those results of a node that are used.
 pub(super) fn bytes_of(model: &Model, id: NodeId, results: &[Tensor]) -> Option<usize> {
     let bytes = |(i, _)| results.get(i).map(Tensor::nbytes);
     used(model, id).try_fold(0usize, |sum, output| sum.checked_add(bytes(output)?))
 }
 
-/// Bytes of the used outputs of a node, if their sizes are known.
 pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
     used(model, id).try_fold(0usize, |sum, (_, v)| {
         let (dtype, shape) = model.tensor_type(v)?;

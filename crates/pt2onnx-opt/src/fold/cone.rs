@@ -8,9 +8,7 @@ use super::{
     bytes::{bytes_of, is_narrow, result_bytes},
     replace,
 };
-use crate::{
-    eval, folded_constants::FoldedConstants, graph::Changed, pass::Options, target::Target,
-};
+use crate::{Changed, Options, Target, eval, folded_constants::FoldedConstants};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +23,6 @@ const MAX_COMPUTED: usize = 64 << 20;
 /// several nodes may take this part of [`Options::max_folded_bytes`] (4 of 8 KiB) for each of them.
 const NODE_SHARE: usize = 2;
 
-/// Folds known nodes, from the last to the first.
 pub(super) fn run(
     model: &mut Model,
     nodes: &[NodeId],
@@ -47,9 +44,7 @@ pub(super) fn run(
         if gone.contains(&id) {
             continue;
         }
-        let Some((cone, results)) = cones.fold(model, id) else {
-            continue;
-        };
+        let Some((cone, results)) = cones.fold(model, id) else { continue };
         changed |= replace::by_constants(model, id, &cone, results);
         gone.extend(cone);
     }
@@ -58,8 +53,8 @@ pub(super) fn run(
 
 /// Whether only `QuantizeLinear` takes a node's output.
 fn requantized(model: &Model, id: NodeId) -> bool {
-    let mut uses = model[id].outputs().iter().flat_map(|&v| model[v].uses());
-    uses.all(|u| matches!(u, Use::Input(user, 0) if model[user].is("QuantizeLinear")))
+    let quantizes = |u| matches!(u, Use::Input(user, 0) if model[user].is("QuantizeLinear"));
+    model.uses_of(id).all(quantizes)
 }
 
 struct Cones<'a> {
@@ -119,14 +114,12 @@ impl Cones<'_> {
         (bytes_of(model, id, &results)? <= allowed).then_some((cone, results))
     }
 
-    /// The known nodes that compute a node's inputs.
     fn inputs<'m>(&'m self, model: &'m Model, id: NodeId) -> impl Iterator<Item = NodeId> + 'm {
         let producers = model[id].inputs().iter().flatten().filter_map(|&v| model.producer(v));
         producers.filter(|p| self.known.contains_key(p))
     }
 
-    /// The node and the known nodes that only it needs, and the bytes of the constants that only
-    /// they use.
+    /// The node with the known nodes that only it needs, and the bytes of constants only they use.
     fn cone(&self, model: &Model, id: NodeId) -> (Vec<NodeId>, usize) {
         let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([id]);
         let (mut cone, mut next) = (vec![id], 0);
@@ -153,7 +146,6 @@ impl Cones<'_> {
         (cone, bytes.fold(0, usize::saturating_add))
     }
 
-    /// The outputs of a known node, after those of the nodes before it.
     fn evaluate(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
         let mut needed = vec![id];
         let mut seen = FxHashSet::from_iter([id]);

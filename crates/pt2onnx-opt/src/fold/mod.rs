@@ -6,13 +6,8 @@ mod replace;
 mod weights;
 
 use crate::{
-    analysis::users,
-    eval,
-    folded_constants::FoldedConstants,
-    graph::{Changed, GraphMut},
-    pass::{Options, Pass, Run},
-    pool,
-    target::Target,
+    Changed, GraphMut, Options, Pass, Target, analysis::users, eval,
+    folded_constants::FoldedConstants, pass::Run, pool,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Use, Value, attrs, conforms, schema};
@@ -83,8 +78,7 @@ pub(crate) fn constants(graph: &mut GraphMut<'_>) {
     }
 }
 
-/// All results above [`Options::max_folded_bytes`] that single nodes make in one run of the pass
-/// have at most this many bytes.
+/// The most bytes above [`Options::max_folded_bytes`] that single nodes make in one run.
 const MAX_GENERATED: usize = 64 << 20;
 
 struct Fold<'a> {
@@ -118,8 +112,7 @@ impl Fold<'_> {
         self.cheap(model, id, &inputs)
     }
 
-    /// The node's outputs, if they are small or replace as many bytes: nothing that is folded
-    /// before matters.
+    /// The node's outputs, if they are small or replace as many bytes, whatever is folded before.
     fn cheap(&self, model: &Model, id: NodeId, inputs: &[Option<&Tensor>]) -> Option<Vec<Tensor>> {
         let small = self.options.max_folded_bytes;
         let results = |bytes| eval::evaluate(&model[id], inputs, bytes);
@@ -139,17 +132,14 @@ impl Fold<'_> {
         read.is_some_and(|read| read <= self.options.max_read_bytes)
     }
 
-    /// Bytes of the constants that only this node uses and that share memory with no other
-    /// constant.
+    /// Bytes of the constants that only this node uses, and that share no memory.
     fn freed(&self, model: &Model, id: NodeId) -> usize {
         let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
         let mut bytes = 0usize;
         for &value in &inputs {
             let data = &model[value];
             let only_here = data.uses().all(|u| matches!(u, Use::Input(user, _) if user == id));
-            let Some(tensor) = data.constant().filter(|_| only_here) else {
-                continue;
-            };
+            let Some(tensor) = data.constant().filter(|_| only_here) else { continue };
             if self.constants.is_alone(model, value) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }

@@ -1,7 +1,7 @@
 //! Replaces a node by its results.
 
 use crate::{
-    graph::Changed,
+    Changed,
     rewrite::{Operand, Rewrite},
 };
 use pt2onnx_ir::{FOLDED_FROM, Metadata, Model, NodeId, ORIGINAL_NAME};
@@ -10,8 +10,7 @@ use pt2onnx_tensor::Tensor;
 /// At most this many weights or source nodes are named.
 const MAX_NAMED: usize = 16;
 
-/// Makes the used outputs of a node constants, and erases the node. `cone` has the nodes from which
-/// they were computed.
+/// Makes the used outputs of a node constants, which the nodes of `cone` compute.
 pub(super) fn by_constants(
     model: &mut Model,
     node: NodeId,
@@ -24,8 +23,7 @@ pub(super) fn by_constants(
     Rewrite::replace(node, &outputs, constants).apply(model)
 }
 
-/// The metadata of a constant computed by these nodes: the weights that went into it, or else the
-/// source nodes, if the model has those.
+/// The metadata of a constant: the weights that went into it, or else the source nodes.
 fn provenance(model: &Model, cone: &[NodeId]) -> Metadata {
     let mut weights: Vec<&str> = Vec::new();
     let inputs = cone.iter().rev().flat_map(|n| model[*n].inputs()).flatten();

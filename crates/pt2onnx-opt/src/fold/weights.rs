@@ -1,6 +1,6 @@
 //! Weights that a model fills with one number instead of saving them.
 
-use crate::{graph::Changed, rewrite};
+use crate::{Changed, rewrite};
 use pt2onnx_ir::{Model, NodeId, Traits, Use, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -19,9 +19,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
         if !model.contains(id) || !model[id].is("ConstantOfShape") {
             continue;
         }
-        let Some(weight) = filled(model, id) else {
-            continue;
-        };
+        let Some(weight) = filled(model, id) else { continue };
         let sum = total.unwrap_or_else(|| of_one_number(model)).saturating_add(weight.nbytes());
         if sum > 2 * MAX_BYTES {
             break;
@@ -33,7 +31,6 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
     changed
 }
 
-/// The bytes of all constants that are one number already.
 fn of_one_number(model: &Model) -> usize {
     let tensors = model.values().filter_map(|(_, data)| data.constant());
     let one = |t: &&Tensor| t.rank() > 0 && t.strides().iter().all(|&s| s == 0);
@@ -58,7 +55,6 @@ fn filled(model: &Model, id: NodeId) -> Option<Tensor> {
     Tensor::strided(value.dtype(), sizes, strides, value.offset(), storage).ok()
 }
 
-/// Whether nodes use a value as a weight only, behind at most so many views.
 fn is_weight(model: &Model, value: Value, views: usize) -> bool {
     model[value].uses().len() > 0
         && model[value].uses().all(|u| {

@@ -140,9 +140,7 @@ fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
 fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
     let keys = cx.known_shape(found.value("k")?)?;
     let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
-    let [a, b, c, d] = perm[..] else {
-        return None;
-    };
+    let [a, b, c, d] = perm[..] else { return None };
     // `t` also transposes the keys for the product.
     let perm = [a, b, d, c].map(usize::try_from);
     let perm: Vec<usize> = perm.into_iter().collect::<Result<_, _>>().ok()?;
@@ -159,8 +157,7 @@ fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
     fit.then(|| (perm, [&queries[..3], &keys[2..3]].concat()))
 }
 
-/// The type in which the softmax is computed, if it is not that of the operands. `None` if
-/// `Attention` does not compute so.
+/// The type of the softmax, if not that of the operands; `None` if `Attention` differs.
 fn precision(cx: &Builder, found: &Match) -> Option<Option<DType>> {
     let dtype = cx.dtype(found.value("q")?);
     let half = matches!(dtype, DType::F16 | DType::BF16);
@@ -178,8 +175,7 @@ enum Hidden {
     Later,
     /// Those that a mask hides.
     By(Value),
-    /// Those to whose scores a large negative number is added and whose factor is 0. Queries may be
-    /// without keys.
+    /// Keys that get a large negative number and the factor 0; a query may have none left.
     Times {
         added: Value,
         kept: Value,
@@ -224,7 +220,6 @@ fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
     }
 }
 
-/// Merges a factor of the queries or keys into the scale.
 fn scaled(cx: &Builder, found: &Match, i: usize) -> Result<Value, NoFusion> {
     let node = found.get_node(cx, "a")?;
     let given = attrs::Attention::read(&node).ok().and_then(|a| a.scale);
@@ -265,7 +260,6 @@ fn grouped(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
     Ok(cx.emit1("Attention", &inputs, node.attributes))
 }
 
-/// The number of queries or keys.
 fn length(cx: &Builder, x: Value) -> Option<Expr> {
     cx.known_shape(x)?.get(2).cloned()
 }

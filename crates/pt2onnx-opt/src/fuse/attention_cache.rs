@@ -1,11 +1,6 @@
 //! Lets `Attention` append new keys and values to a cache, in place of `Concat`.
 
-use crate::{
-    analysis::known,
-    graph::{Changed, GraphMut},
-    pass::Options,
-    rewrite,
-};
+use crate::{Changed, GraphMut, Options, analysis::known, rewrite};
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
 /// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of
@@ -20,9 +15,7 @@ pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             && node.inputs().len() <= 4
             && attrs::Attention::read(node).is_ok_and(|a| !a.is_causal);
         let joined = plain.then(|| Some((appended(model, id, 1)?, appended(model, id, 2)?)));
-        let Some(([past_key, key], [past_value, value])) = joined.flatten() else {
-            continue;
-        };
+        let Some(([past_key, key], [past_value, value])) = joined.flatten() else { continue };
         let old =
             [node.outputs()[0], node.inputs()[1].unwrap_or(key), node.inputs()[2].unwrap_or(value)];
         let mask = node.input(3);
@@ -33,9 +26,7 @@ pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         model[new].origins = origins;
         let outputs = model[new].outputs().to_vec();
         for (old, new) in old.into_iter().zip(outputs) {
-            let Some(maker) = model.producer(old) else {
-                continue;
-            };
+            let Some(maker) = model.producer(old) else { continue };
             if let Some(owner) = model.producer(new) {
                 model.merge_origins(owner, maker);
             }
@@ -54,9 +45,7 @@ fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
     let node = &model[model.producer(joined)?];
     let own = model[joined].uses().filter_map(Use::input).all(|at| at == (id, input));
     let here = node.is("Concat") && node.region() == model[id].region();
-    let &[Some(past), Some(new)] = node.inputs() else {
-        return None;
-    };
+    let &[Some(past), Some(new)] = node.inputs() else { return None };
     let (new_sizes, queries) = (model.shape(new)?, model.shape(model[id].input(0)?)?);
     let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
     let fits = here && own && model[joined].is_output() && lengths;

@@ -4,8 +4,7 @@ use crate::analysis::known;
 use pt2onnx_ir::{Builder, Shape, Value};
 use pt2onnx_symbolic::Expr;
 
-/// `x` broadcast to sizes. Sizes that are known at run time only are computed from the inputs of
-/// the main graph.
+/// `x` broadcast to sizes; unknown sizes are computed from the inputs of the main graph.
 pub(super) fn expanded(cx: &Builder, x: Value, sizes: &[Expr]) -> Value {
     if sizes.iter().any(|s| !s.is_static()) {
         let inputs = cx.model().inputs().to_vec();

@@ -29,8 +29,7 @@ fn fusions() -> Patterns {
     Ok(vec![Fusion::new(&outer, clip)?.since(12), Fusion::new(&outer, single)?])
 }
 
-/// The lower and the upper bound of a node; `None` if they are not known. `number` has that of
-/// `Min` and `Max`.
+/// The lower and the upper bound of a node, if known; `number` is that of `Min` and `Max`.
 fn bounds(cx: &Builder<'_>, node: &Node, number: Option<Value>) -> Option<[Option<f64>; 2]> {
     let element = |v: Value| Some(number_of(&cx.model(), v)?.1).filter(|n| !n.is_nan());
     let bound = |i: usize| node.input(i).map_or(Some(None), |v| element(v).map(Some));

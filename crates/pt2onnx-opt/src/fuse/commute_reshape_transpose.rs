@@ -146,7 +146,6 @@ fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {
     perm.into_iter().map(|p| usize::try_from(p).ok()).collect()
 }
 
-/// The sizes of a value, if they are what their expressions say.
 fn sizes(cx: &Builder, value: Value) -> Option<Vec<Expr>> {
     cx.known_shape(value).map(|s| s.to_vec()).filter(|s| s.iter().all(known))
 }

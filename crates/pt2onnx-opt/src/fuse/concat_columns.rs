@@ -57,7 +57,6 @@ impl Columns {
         Some(Self::Computed(id, ty, operands))
     }
 
-    /// How many they are, unless they are all the same.
     fn width(&self) -> Option<usize> {
         match self {
             Self::Own(tensor) => tensor.shape().last().copied(),
@@ -163,8 +162,7 @@ impl Columns {
     }
 }
 
-/// Whether each column of a node's result is computed from the same column of its operands, or from
-/// what all columns share.
+/// Whether each column of a result depends only on that column of the operands, or on shared ones.
 fn is_by_column(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let rank = |input: usize| node.input(input).and_then(|v| model.rank(v));
@@ -200,12 +198,10 @@ fn joined(parts: Vec<Tensor>, rows: usize, shape: impl Into<Vec<usize>>) -> Opti
 struct Rows {
     parts: Vec<Tensor>,
     rows: usize,
-    /// The bytes of an element.
     element: usize,
 }
 
 impl Rows {
-    /// The bytes of a row of a part.
     fn width(&self, part: &Tensor) -> usize {
         part.nbytes() / self.rows
     }

@@ -37,7 +37,6 @@ fn fusions() -> Patterns {
     ])
 }
 
-/// Whether the value is a matrix of floats.
 fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     let model = cx.model();
     let (dtype, shape) = model.tensor_type(x)?;
@@ -45,8 +44,7 @@ fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     Some(float && shape.len() == 2)
 }
 
-/// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1
-/// or known to be the product's.
+/// Whether `c` broadcasts to the shape of the product `p`: each size is 1 or the product's.
 fn adds(cx: &Builder, found: &Match, c: Value) -> Result<(), NoFusion> {
     let same = |(a, b): (&Expr, &Expr)| a.as_int() == Some(1) || a == b && known(a);
     let shapes = cx.known_shape(c).zip(cx.known_shape(found.get("p")?));

@@ -31,7 +31,6 @@ fn fusions() -> Patterns {
     ])
 }
 
-/// The places along one dimension of the data.
 struct Places {
     /// A vector, or one that has dimensions of size 1 around it.
     spread: Value,
@@ -64,8 +63,7 @@ fn picked(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.unsqueeze(y, &added))
 }
 
-/// The places of points that nothing else uses: coordinates that change along one dimension each
-/// are joined along the last one.
+/// The places of points that nothing else uses: coordinates of one dimension each, joined.
 fn places(model: &Model, points: Value) -> Option<Vec<Places>> {
     let shape = model.shape(points).filter(|_| model[points].uses().len() == 1)?;
     let joined = &model[model.producer(points)?];
@@ -101,9 +99,7 @@ fn coordinate(model: &Model, value: Value, grid: &[Expr]) -> Option<Places> {
     }
     let sizes = model.shape(spread)?;
     let mut wide = sizes.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
-    let ((from, size), None) = (wide.next()?, wide.next()) else {
-        return None;
-    };
+    let ((from, size), None) = (wide.next()?, wide.next()) else { return None };
     let at = (grid.len() + from).checked_sub(sizes.len())?;
     Some(Places { spread: vector(model, spread), at, size: size.clone() })
 }
@@ -190,9 +186,7 @@ fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
     let size = counted(model, spread)?;
     let own = model.shape(value)?;
     let mut wide = own.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
-    let ((at, wide), None) = (wide.next()?, wide.next()) else {
-        return None;
-    };
+    let ((at, wide), None) = (wide.next()?, wide.next()) else { return None };
     let at = (at + rank).checked_sub(own.len())?;
     (wide == size).then(|| Places { spread, at, size: size.clone() })
 }

@@ -14,8 +14,7 @@ pub(crate) static INSTANCE_NORM: Pass = Pass {
     ..Pass::FUSION
 };
 
-/// Instance normalization of a batch that is reshaped to channels of a single item, as PyTorch
-/// decomposes it.
+/// PyTorch decomposes it so: the batch is reshaped to channels of a single item.
 fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(
@@ -46,17 +45,12 @@ fn fusions() -> Patterns {
 
 const OTHERWISE: &str = "the reshapes do not move the batch into a known number of channels";
 
-/// The number of channels of `x`, if it is known, `r` moves the batch into the channels, and the
-/// result has the shape of `x`.
+/// The channels of `x`, if known, where `r` moves the batch into them, and back.
 fn batched(cx: &Builder, found: &Match) -> Option<Expr> {
     let x = found.value("x")?;
     let (given, laid) = (cx.known_shape(x)?, cx.known_shape(found.value("r")?)?);
-    let [_, channels, spatial @ ..] = given.as_slice() else {
-        return None;
-    };
-    let [one, _, same @ ..] = laid.as_slice() else {
-        return None;
-    };
+    let [_, channels, spatial @ ..] = given.as_slice() else { return None };
+    let [one, _, same @ ..] = laid.as_slice() else { return None };
     let fits = *one == Expr::int(1) && same == spatial && channels.is_static();
     (fits && !spatial.is_empty() && found.keeps_shape(cx, x)).then(|| channels.clone())
 }

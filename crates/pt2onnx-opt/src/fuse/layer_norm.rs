@@ -19,8 +19,7 @@ pub(crate) static LAYER_NORM: Pass = Pass {
     ..Pass::FUSION
 };
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast before the
-/// scale.
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast inside.
 fn fusions() -> Patterns {
     Ok(vec![
         Fusion::new(

@@ -4,15 +4,13 @@ use pt2onnx_ir::{Node, attrs};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use std::{io, sync::Arc};
 
-/// Factors up to this size make infinite numbers of no weight that is used: larger ones are tried
-/// at once.
+/// Factors up to this size overflow no weight that is used: larger ones are tried at once.
 const USUAL: f64 = 1e9;
 
 /// Weights of fewer bytes are computed at once.
 const SMALL: usize = 64 << 10;
 
-/// A weight, each element multiplied by the factor of its channel. `None` if the number of channels
-/// does not match, or a product is not finite.
+/// A weight with factors of its channels; `None` if these do not match or a product is infinite.
 pub(super) fn scaled(
     weight: &Tensor,
     linear: &Node,
@@ -47,7 +45,6 @@ pub(super) fn scaled(
     if usual && tensor.nbytes() >= SMALL { Some(tensor) } else { tensor.evaluated().ok() }
 }
 
-/// The elements of such a weight.
 #[derive(Debug)]
 struct Scaled {
     weight: Tensor,
@@ -56,12 +53,10 @@ struct Scaled {
     own: usize,
     /// Elements that follow each other and are of one channel.
     inner: usize,
-    /// The number of rows of a group; each group has its own channels.
     rows_of_group: usize,
 }
 
 impl Scaled {
-    /// The bytes of an element.
     fn width(&self) -> usize {
         self.weight.dtype().bits() / 8
     }

@@ -6,12 +6,7 @@ use super::{
     concat_columns::Columns,
     ort_reserved::{is_attention, is_quantized},
 };
-use crate::{
-    graph::{Changed, GraphMut},
-    grouped::grouped,
-    opsets::SIZES_AS_INPUTS,
-    pass::Options,
-};
+use crate::{Changed, GraphMut, Options, grouped::grouped, opsets::SIZES_AS_INPUTS};
 use indexmap::IndexSet;
 use pt2onnx_ir::{
     Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Use, Value, attrs,

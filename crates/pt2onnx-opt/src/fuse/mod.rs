@@ -33,8 +33,7 @@ pub(crate) mod rotary;
 pub(crate) mod split;
 
 use crate::{
+    Match, Measure,
     fusion::{Because, Fusion, Fusions, NoFusion, Patterns},
-    measure::Measure,
     pass::{Pass, Phase, Run},
-    pattern::Match,
 };

@@ -1,7 +1,7 @@
 //! Replaces attention by ONNX Runtime's own operator, which needs no transposed operands.
 
 use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask};
-use crate::{analysis::known, masks::bools_of, target::Target};
+use crate::{Target, analysis::known, masks::bools_of};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -115,7 +115,6 @@ fn attended(
     Ok(cx.reshape_op(y, apart, attrs::Reshape::default()))
 }
 
-/// The sizes of a float32 operand, if it has four dimensions and all are known.
 fn sizes(cx: &Builder, x: Value) -> Option<Shape> {
     let model = cx.model();
     let (dtype, shape) = model.tensor_type(x)?;
@@ -137,8 +136,7 @@ fn four_dimensions(cx: &Builder, mask: Value, hidden: f64) -> Option<Value> {
     Some(cx.select(mask, cx.scalar(0.0, DType::F32), hidden))
 }
 
-/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all
-/// heads.
+/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if all heads have one mask.
 fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
     let one = cx.dim(added, 1).as_int() == Some(1);
     let largest = cx.reduce(Reduction::Max, added, &[3], true);

@@ -1,7 +1,7 @@
 //! Checks that the fusions of normalizations share.
 
 use super::{Because, NoFusion};
-use crate::{eval, pattern::Match};
+use crate::{Match, eval};
 use pt2onnx_ir::{Builder, Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -41,8 +41,7 @@ fn uncast(model: &Model, x: Value, cast: Value) -> Option<Value> {
     (from == to && matches!(from, DType::F16 | DType::BF16)).then_some(source)
 }
 
-/// Axes of a reduction, in order, and whether they are kept. Older forms have the axes as an
-/// attribute.
+/// Axes of a reduction, in order, and whether they are kept. Older forms have an attribute.
 pub(super) fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     let (_, shape) = model.tensor_type(node.input(0)?)?;
     let given = match node.input(1) {
@@ -55,8 +54,7 @@ pub(super) fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> 
     Some((axes, attrs::ReduceMean::read(node).ok()?.keepdims))
 }
 
-/// An error unless scale or bias has the type of `x`, and exactly the known sizes of the normalized
-/// dimensions.
+/// An error unless scale or bias has the type of `x` and the sizes of the normalized dimensions.
 pub(super) fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> Result<(), NoFusion> {
     let model = cx.model();
     let types = model.tensor_type(scale).zip(model.tensor_type(x));

@@ -5,7 +5,7 @@
 //! run in ONNX Runtime, too, and for other runtimes they are a few nodes more.
 
 use super::gelu::HALVED_GELU;
-use crate::pattern::Pattern;
+use crate::Pattern;
 use pt2onnx_ir::{Model, NodeId, Use, Value};
 use std::sync::LazyLock;
 

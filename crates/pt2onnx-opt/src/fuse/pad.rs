@@ -129,7 +129,6 @@ fn spatial_pads(
     Some(window)
 }
 
-/// Whether an activation gives no negative numbers.
 fn is_nonnegative(cx: &Builder, x: Value) -> bool {
     let model = cx.model();
     let producer = model.producer(x).map(|id| &model[id]);

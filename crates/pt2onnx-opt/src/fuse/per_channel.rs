@@ -49,7 +49,6 @@ pub(super) fn float_type(cx: &Builder, found: &Match) -> Result<DType, NoFusion>
     float.because("the type is not float32 or float64")
 }
 
-/// The elements of a constant of that type.
 pub(super) fn doubles(cx: &Builder, value: Value, dtype: DType) -> Option<Vec<f64>> {
     cx.constant_of(value).filter(|t| t.dtype() == dtype)?.to_doubles()
 }
@@ -78,7 +77,6 @@ pub(super) fn scaled_weight(
     scaled(&tensor, node, op, dtype, factors).because(MISFIT)
 }
 
-/// Where the channels of a layer's output are.
 pub(super) struct Channels {
     pub op: &'static str,
     pub count: usize,

@@ -2,12 +2,7 @@
 //! each a `Gemm`, with its bias.
 
 use super::{Measure, Pass, Phase, Run, ort_reserved::is_feature_map};
-use crate::{
-    graph::{Changed, GraphMut},
-    grouped::grouped,
-    pass::Options,
-    pool,
-};
+use crate::{Changed, GraphMut, Options, grouped::grouped, pool};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -71,12 +66,9 @@ fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
         .then_some((x, Projection { product: id, sum, reshape, inputs: [weight, bias], sizes }))
 }
 
-/// The result of a node, and the only node that uses it, if it is such an operator and has it as
-/// data.
+/// The result of a node, and its only user, if that is such an operator and has it as data.
 fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
-    let [result] = *model[id].outputs() else {
-        return None;
-    };
+    let [result] = *model[id].outputs() else { return None };
     let [Use::Input(user, at)] = model[result].uses().collect::<Vec<_>>()[..] else {
         return None;
     };

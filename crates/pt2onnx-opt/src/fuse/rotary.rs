@@ -43,7 +43,6 @@ fn fusions() -> Patterns {
     })?])
 }
 
-/// Half of the width of the last dimension, if the formula rotates the two halves of it.
 fn rotated(cx: &Builder, found: &Match, width: &Expr) -> Option<i64> {
     let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
     let last = |axis: i64| axis == -1 || axis == 3;
@@ -69,8 +68,7 @@ fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
 /// At most this many nodes are between angles and the halves that they are joined of.
 const FAR: usize = 16;
 
-/// The first half of the last dimension without the dimension of heads, if the second half is the
-/// same.
+/// The first half of the last dimension, without that of heads, if the second is the same.
 fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let constant = cx.model()[angles].constant().cloned();
     if let Some(t) = constant {
@@ -110,7 +108,6 @@ fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     Some(steps.into_iter().rev().fold(source, again))
 }
 
-/// Whether both halves of each row are equal.
 fn same_halves(t: &Tensor, half: i64) -> bool {
     let row = usize::try_from(half).unwrap_or(0) * t.dtype().bits() / 8;
     let same = |both: &[u8]| both.split_at_checked(row).is_some_and(|(a, b)| a == b);

@@ -2,13 +2,8 @@
 
 use super::{Pass, Phase, Run};
 use crate::{
-    cse, eval,
-    graph::{Changed, GraphMut},
-    grouped::grouped,
-    opsets::SIZES_AS_INPUTS,
-    pass::Options,
-    pool,
-    rewrite::{add_split, substitute},
+    Changed, GraphMut, Options, cse, eval, grouped::grouped, opsets::SIZES_AS_INPUTS, pool,
+    rewrite::add_split, substitute,
 };
 use pt2onnx_ir::{Model, NodeId, Value};
 

@@ -7,8 +7,7 @@ use pt2onnx_ir::{Model, ModuleId, NodeId, RegionId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Groups of one level are split at most this often. Nodes that then cannot be neighbours belong to
-/// the call around.
+/// How often groups of a level are split. Nodes that then stay apart belong to the call around.
 const MAX_SPLITS: usize = 64;
 
 /// A part of a group.
@@ -19,7 +18,6 @@ pub(super) enum Member {
     Group(usize),
 }
 
-/// The nodes of a call.
 pub(super) struct Group {
     pub(super) module: ModuleId,
     /// The call around it.
@@ -29,7 +27,6 @@ pub(super) struct Group {
     height: u32,
 }
 
-/// All groups of a model.
 pub(super) struct Groups {
     all: Vec<Group>,
 }
@@ -106,8 +103,7 @@ impl Grouper<'_> {
         nodes
     }
 
-    /// Groups the nodes of a call, given as positions in order. Returns its members, and a number
-    /// above the heights of the groups among them.
+    /// Groups nodes of a call, by positions; returns members, and a number above their heights.
     fn level(
         &mut self,
         graph: &Graph,
@@ -152,19 +148,15 @@ impl Grouper<'_> {
     }
 }
 
-/// The nodes of a region, and for each the positions of those whose outputs it uses.
 struct Graph {
     nodes: Vec<NodeId>,
     uses: Vec<Vec<usize>>,
 }
 
-/// The nodes of a call, divided into units: single nodes, and groups of nodes that shall be
-/// neighbours.
+/// The nodes of a call in units: single nodes, and groups of nodes that shall be neighbours.
 struct Level<'a> {
     graph: &'a Graph,
-    /// Positions of the nodes, in order.
     nodes: Vec<usize>,
-    /// The unit of each node.
     unit_of: Vec<usize>,
     /// The call of each unit; `None` for a single node.
     units: Vec<Option<ModuleId>>,
@@ -192,8 +184,7 @@ impl<'a> Level<'a> {
         Self { graph, nodes, unit_of, units, places, absorbed: Vec::new() }
     }
 
-    /// An order of the units in which each comes after those that it uses. Changes units for which
-    /// there is none.
+    /// An order in which each unit comes after those that it uses; changes units to have one.
     fn order(&mut self) -> Vec<usize> {
         if self.units.iter().all(Option::is_none) {
             return (0..self.units.len()).collect();
@@ -230,7 +221,6 @@ impl<'a> Level<'a> {
         edges
     }
 
-    /// The units that can be put in order, and for all units whether they are among them.
     fn sorted(&self) -> (Vec<usize>, Vec<bool>) {
         let (mut waits, mut after) =
             (vec![0; self.units.len()], vec![Vec::new(); self.units.len()]);
@@ -281,9 +271,7 @@ impl<'a> Level<'a> {
 
     /// Separates the nodes of a group that can be computed next from its other nodes.
     fn split(&mut self, done: &[bool]) {
-        let Some(stuck) = self.unit_of.iter().copied().find(|unit| !done[*unit]) else {
-            return;
-        };
+        let Some(stuck) = self.unit_of.iter().copied().find(|unit| !done[*unit]) else { return };
         let mut ready: Vec<bool> = self.unit_of.iter().map(|unit| done[*unit]).collect();
         let mut rest = Vec::new();
         for place in 0..self.nodes.len() {
@@ -310,7 +298,6 @@ impl<'a> Level<'a> {
         self.renumber();
     }
 
-    /// Removes units without nodes.
     fn renumber(&mut self) {
         let (mut numbers, mut units) = (FxHashMap::default(), Vec::new());
         for unit in &mut self.unit_of {

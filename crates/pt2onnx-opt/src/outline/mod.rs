@@ -60,14 +60,11 @@ struct Outliner {
 }
 
 impl Outliner {
-    /// Moves the nodes of all groups of this height into bodies.
     fn outlined(&mut self, model: &mut Model, height: u32) -> Vec<Body> {
         let mut bodies = Vec::new();
         for (index, group) in self.groups.of_height(height) {
             let nodes = self.nodes(&group.members);
-            let Some(made) = model.outline(&nodes, stays_inside) else {
-                continue;
-            };
+            let Some(made) = model.outline(&nodes, stays_inside) else { continue };
             let module = &model[group.module];
             let origin = Origin {
                 node: module.path.clone(),
@@ -83,7 +80,6 @@ impl Outliner {
         bodies
     }
 
-    /// The nodes of a group now: calls stand for the groups in it.
     fn nodes(&self, members: &[Member]) -> Vec<NodeId> {
         let mut nodes = Vec::new();
         let mut todo: Vec<Member> = members.iter().rev().copied().collect();

@@ -28,8 +28,7 @@ impl Names {
     }
 }
 
-/// The domain and the name of functions for a class, such as `torch.nn.modules.linear` and
-/// `Linear`.
+/// Domain and name of a class's functions, such as `torch.nn.modules.linear` and `Linear`.
 pub(super) fn of_class(class: &str) -> (String, String) {
     // `<locals>` stands for a function in which the class is defined, and TorchScript numbers
     // classes so.

@@ -4,7 +4,6 @@ use pt2onnx_ir::{Def, Model, ModuleId, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Sizes have at most this many elements.
 const MAX_RANK: i64 = 16;
 
 /// The chosen call that each node belongs to.
@@ -13,7 +12,6 @@ pub(super) struct Places {
     nearest: Vec<Option<ModuleId>>,
     /// Nodes that are not here are part of no chosen call.
     of: FxHashMap<NodeId, ModuleId>,
-    /// The nodes that own the regions of bodies.
     owners: FxHashMap<RegionId, NodeId>,
 }
 
@@ -34,7 +32,6 @@ impl Places {
         Self { of: of.collect(), nearest, owners: found.owners }
     }
 
-    /// The chosen call that a node belongs to.
     pub(super) fn of(&self, node: NodeId) -> Option<ModuleId> {
         self.of.get(&node).copied()
     }
@@ -56,8 +53,7 @@ impl Places {
 
 struct Finder<'a> {
     model: &'a Model,
-    /// All nodes of the graph. A node comes after those that it uses, and before those of its
-    /// bodies.
+    /// All nodes of the graph, each after those that it uses and before those of its bodies.
     nodes: Vec<NodeId>,
     of: FxHashMap<NodeId, ModuleId>,
     owners: FxHashMap<RegionId, NodeId>,
@@ -71,10 +67,8 @@ impl<'a> Finder<'a> {
         Self { model, owners: owned.collect(), of, nodes }
     }
 
-    /// The calls of the nodes that use the outputs of a node, those that are known.
     fn users(&self, node: NodeId) -> impl Iterator<Item = ModuleId> + '_ {
-        let uses = self.model[node].outputs().iter().flat_map(|v| self.model[*v].uses());
-        uses.filter_map(|at| match at {
+        self.model.uses_of(node).filter_map(|at| match at {
             Use::Input(user, _) => self.of.get(&user).copied(),
             Use::Output(region, _) => self.of.get(self.owners.get(&region)?).copied(),
         })
@@ -101,9 +95,7 @@ impl<'a> Finder<'a> {
     /// A node of a body belongs to the call of the node that has the body, or to one in it.
     fn keep_within_owners(&mut self) {
         for &node in &self.nodes {
-            let Some(owner) = self.owners.get(&self.model[node].region()) else {
-                continue;
-            };
+            let Some(owner) = self.owners.get(&self.model[node].region()) else { continue };
             match (self.of.get(owner).copied(), self.of.get(&node).copied()) {
                 (None, _) => _ = self.of.remove(&node),
                 (Some(outer), inner) => {
@@ -120,11 +112,8 @@ impl<'a> Finder<'a> {
         let sizes = self.sizes();
         let mut wanted = FxHashMap::default();
         for &node in self.nodes.iter().rev().filter(|n| sizes.contains(n)) {
-            let Some(&own) = self.of.get(&node) else {
-                continue;
-            };
-            let users = self.model[node].outputs().iter().flat_map(|v| self.model[*v].uses());
-            let users = users.filter_map(|at| {
+            let Some(&own) = self.of.get(&node) else { continue };
+            let users = self.model.uses_of(node).filter_map(|at| {
                 let (user, _) = at.input()?;
                 wanted.get(&user).or_else(|| self.of.get(&user)).copied()
             });
@@ -169,7 +158,6 @@ impl<'a> Finder<'a> {
         sizes
     }
 
-    /// Whether a value is a short vector of integers, or an integer.
     fn is_size(&self, value: Value) -> bool {
         self.model.dtype(value) == Some(DType::I64)
             && match self.model.shape(value).map(Vec::as_slice) {

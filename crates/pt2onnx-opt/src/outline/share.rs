@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An attribute is compared with at most this many of the same name, so that the time is linear.
 const MAX_ALIKE: usize = 8;
 
-/// The body of a call.
 pub(super) struct Body {
     /// The call of a module.
     pub(super) module: ModuleId,
@@ -23,7 +22,6 @@ pub(super) struct Body {
     pub(super) made: Outlined,
 }
 
-/// A body, and its values that others of its skeleton may have otherwise.
 struct Alike {
     body: Body,
     slots: Vec<Slot>,
@@ -37,7 +35,6 @@ struct Parameter {
     slots: Vec<Slot>,
 }
 
-/// Makes functions of the bodies.
 pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
     let alike = bodies.into_iter().map(|body| {
         let class = of_class(&model[body.module].class);
@@ -68,15 +65,13 @@ pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
     }
 }
 
-/// The name of the node that calls a function: the path of the module, from the module of the
-/// function around.
+/// The name of the node that calls a function: its module's path from the module around.
 fn call_name(model: &Model, body: &Body) -> Option<Name> {
     let path = model[body.module].path.as_str();
     let around = body.around.map_or("", |around| model[around].path.as_str());
     Some(below(path, around).unwrap_or(path).into()).filter(|name: &Name| !name.is_empty())
 }
 
-/// Attributes for what differs between bodies.
 fn parameters(model: &Model, bodies: &[Alike]) -> Vec<Parameter> {
     let mut parameters: Vec<Parameter> = Vec::new();
     // The parameters that are called alike, and how many names were taken.
@@ -133,17 +128,11 @@ fn name_of(model: &Model, slot: Slot) -> String {
 
 /// Forgets sizes of values in the first body that are others in another body.
 fn generalise(model: &mut Model, bodies: &[Alike]) {
-    let Some((first, others)) = bodies.split_first() else {
-        return;
-    };
+    let Some((first, others)) = bodies.split_first() else { return };
     for (i, &value) in first.typed.iter().enumerate() {
         for other in others {
-            let Some(Type::Tensor(other)) = model[other.typed[i]].ty.clone() else {
-                continue;
-            };
-            let Some(Type::Tensor(mut own)) = model[value].ty.clone() else {
-                continue;
-            };
+            let Some(Type::Tensor(other)) = model[other.typed[i]].ty.clone() else { continue };
+            let Some(Type::Tensor(mut own)) = model[value].ty.clone() else { continue };
             match (&mut own.shape, other.shape) {
                 (Some(sizes), Some(others)) if sizes.len() == others.len() => {
                     for (size, _) in sizes.iter_mut().zip(others).filter(|(a, b)| **a != *b) {
@@ -169,9 +158,7 @@ fn complete(
     let at = first.map_or(InsertPoint::End(region), InsertPoint::Before);
     for parameter in parameters {
         function.attributes.push(parameter.name.clone());
-        let Some(kind) = parameter.values.first().map(Attribute::kind) else {
-            continue;
-        };
+        let Some(kind) = parameter.values.first().map(Attribute::kind) else { continue };
         for &slot in &parameter.slots {
             let reference = Attribute::Reference { name: parameter.name.clone(), kind };
             refer(model, (region, at), slot, reference);

@@ -8,7 +8,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) enum Slot {
     /// An attribute of a node, by its position.
     Attribute(NodeId, usize),
-    /// A constant.
     Constant(Value),
 }
 
@@ -52,7 +51,6 @@ impl Skeleton {
         self.typed.push(value);
     }
 
-    /// Adds the part of a type that bodies must have in common: everything but sizes.
     fn ty(&mut self, ty: Option<&Type>) {
         match ty {
             Some(Type::Tensor(ty)) => self.text(&ty.dtype.to_string()),
@@ -75,7 +73,6 @@ impl Skeleton {
         }
     }
 
-    /// The types of the values of a body.
     fn types(&mut self, model: &Model, region: RegionId) {
         model[region].inputs().iter().for_each(|v| self.ty(model[*v].ty.as_ref()));
         for value in model.nodes(region).flat_map(|n| model[n].outputs()) {

@@ -15,9 +15,7 @@ pub(super) fn is_constant<'p>(
     wanted: &'p ConstantPart,
     found: &mut Match<'p>,
 ) -> bool {
-    let Def::Constant(own) = model[value].def() else {
-        return false;
-    };
+    let Def::Constant(own) = model[value].def() else { return false };
     match wanted {
         ConstantPart::Equal(tensor) => is_equal(model, value, own, tensor),
         ConstantPart::Bound { name, kind } => {
@@ -41,8 +39,7 @@ pub(super) fn is_constant<'p>(
     }
 }
 
-/// Whether the attributes of a node are those of the pattern; those that the pattern does not give
-/// must have their defaults.
+/// Whether a node has the attributes of the pattern, and the defaults of all others.
 pub(super) fn hold<'p>(node: &Node, wanted: &'p [AttributePart], found: &mut Match<'p>) -> bool {
     let formal = schema::lookup(node.op(), CANONICAL_OPSET).filter(|_| node.domain.is_empty());
     let default = |name: &str| {

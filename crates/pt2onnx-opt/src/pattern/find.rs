@@ -63,13 +63,11 @@ impl Pattern {
     }
 }
 
-/// How many steps before the last node are looked at before anything is noted: most nodes are none
-/// of a pattern.
+/// How many steps before the last node are looked at first: most nodes fit no pattern.
 const LOOKED_AHEAD: usize = 2;
 
 impl Part {
-    /// Whether the value may match the part, as far as its last node or number and the nodes up to
-    /// `depth` steps before that show.
+    /// Whether the value may match the part, as far as nodes up to `depth` steps before show.
     fn may_be(&self, model: &Model, value: Value, depth: usize) -> bool {
         match self {
             Self::Any { constant, .. } => !constant || model[value].constant().is_some(),
@@ -132,8 +130,7 @@ impl NodePart {
     }
 }
 
-/// Finds all goals in addition to what is found already, so that the whole is complete. Each goal's
-/// value [may be](Part::may_be) its part.
+/// Finds all goals in addition to what is found, where each value [may be](Part::may_be) its part.
 fn solve<'p>(
     model: &Model,
     goals: &[(&'p Part, Value)],
@@ -199,7 +196,6 @@ fn orders(node: &Node, commutes: bool) -> &'static [[usize; 2]] {
     }
 }
 
-/// The patterns of a node's inputs, and its inputs in an order.
 fn operands<'p>(
     node: &Node,
     inputs: &'p [Part],
@@ -211,9 +207,7 @@ fn operands<'p>(
 
 /// Whether a value is a constant with one element, equal to the number rounded to its type.
 fn is_number(model: &Model, value: Value, number: f64) -> bool {
-    let Some((dtype, element)) = number_of(model, value) else {
-        return false;
-    };
+    let Some((dtype, element)) = number_of(model, value) else { return false };
     let rounded = rounded(dtype, number);
     element == rounded || (element - rounded).abs() <= rounded.abs() * 1e-12
 }

@@ -5,8 +5,7 @@ use pt2onnx_ir::{Attribute, Def, Model, Name, Node, OpSet, RegionId, Value};
 use rustc_hash::FxHashSet;
 
 impl Pattern {
-    /// The pattern of the first output of a region, which a node computes. Inputs stand for any
-    /// values, under their names.
+    /// The pattern of the first output of a region. Inputs stand for any values.
     pub(crate) fn of_function(library: &Model, body: RegionId) -> Option<Self> {
         let output = library[body].output_values().next()?;
         Some(Self(Reader { library, read: FxHashSet::default() }.part(output)))
@@ -15,7 +14,6 @@ impl Pattern {
 
 struct Reader<'a> {
     library: &'a Model,
-    /// Values that have a part. Another use of one refers to it by its name.
     read: FxHashSet<Value>,
 }
 

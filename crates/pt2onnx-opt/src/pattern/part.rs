@@ -1,9 +1,9 @@
 //! Patterns as data, and the nodes that they find.
 
 use crate::{
+    NoFusion,
     analysis::{known, number_of},
     folded_constants::FoldedConstants,
-    no_fusion::NoFusion,
 };
 use pt2onnx_ir::{Attribute, Builder, Name, Node, NodeId, OpSet, Traits, Value};
 use pt2onnx_tensor::Tensor;

@@ -1,14 +1,13 @@
 //! Emitting the replacement of a rule.
 
 use super::rule::Rule;
-use crate::{no_fusion::NoFusion, pattern::Match};
+use crate::{Match, NoFusion};
 use pt2onnx_ir::{
     Attribute, Attributes, Builder, Def, NodeId, Type, Value,
     schema::{self, CANONICAL_OPSET},
 };
 use rustc_hash::FxHashMap;
 
-/// Emits the replacement and returns its output.
 pub(super) fn emit(cx: &Builder<'_>, rule: &Rule, found: &Match) -> Result<Value, NoFusion> {
     let library = &*rule.library;
     let body = &library[rule.replacement.body];
@@ -25,7 +24,6 @@ pub(super) fn emit(cx: &Builder<'_>, rule: &Rule, found: &Match) -> Result<Value
     result.ok_or(NoFusion::NoMatch)
 }
 
-/// The outputs of a node of the replacement.
 fn emit_node(
     cx: &Builder<'_>,
     rule: &Rule,
@@ -70,8 +68,7 @@ fn emit_node(
     Some(made.to_vec())
 }
 
-/// An attribute with the value that was found for `@name`, or else its default; `None` if there is
-/// none.
+/// An attribute with the value that was found for `@name`, or else its default.
 fn resolved(value: &Attribute, rule: &Rule, found: &Match) -> Option<Attribute> {
     let Attribute::Reference { name, .. } = value else {
         return Some(value.clone());

@@ -7,17 +7,13 @@ mod rule;
 
 pub use rule::Rules;
 
-use crate::{
-    fusion::Fusion,
-    pass::{Level, Pass},
-};
+use crate::{Fusion, Level, Pass};
 use pt2onnx_ir::ParseError;
 use std::sync::Arc;
 
 impl std::str::FromStr for Rules {
     type Err = ParseError;
 
-    /// Reads rules.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         read::rules(text)
     }

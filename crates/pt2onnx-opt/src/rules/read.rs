@@ -1,7 +1,7 @@
 //! Reading rules: which functions belong together, and what is wrong with them.
 
 use super::rule::{PATTERN, REPLACEMENT, Rule, Rules};
-use crate::{legalise::means_the_same, pattern::Pattern};
+use crate::{Pattern, legalise::means_the_same};
 use pt2onnx_ir::{Attribute, Def, Function, Model, ParseError, schema::CANONICAL_OPSET};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Rules: a pattern and its replacement each.
 
-use crate::pattern::Pattern;
+use crate::Pattern;
 use pt2onnx_ir::{Function, Model};
 use std::sync::Arc;
 
@@ -40,7 +40,6 @@ pub struct Rules {
     pub(super) rules: Vec<Rule>,
 }
 
-/// A pattern and the function that replaces it.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub pattern: Pattern,

@@ -19,7 +19,6 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Vec<(Value, Vec<Expr>)> {
     }
 }
 
-/// The parts of a vector.
 fn parts(cx: &Builder, node: &Node) -> Option<Vec<(Value, Vec<Expr>)>> {
     let whole = cx.sym_tensor(node.input(0)?);
     let mut rest = whole.elements()?;
@@ -185,7 +184,6 @@ impl Inputs<'_, '_> {
         }
     }
 
-    /// Whether a reduction is over the only dimension.
     fn reduces_all(&self) -> bool {
         let options = attrs::ReduceSum::read(self.node);
         let over = match self.node.input(1) {
@@ -196,12 +194,10 @@ impl Inputs<'_, '_> {
     }
 }
 
-/// A bool as a number.
 fn truth(holds: bool) -> Expr {
     Expr::int(holds.into())
 }
 
-/// The elements of a constant of integers or bools.
 fn elements(t: &Tensor) -> Option<Vec<i64>> {
     match t.dtype() {
         DType::Bool => Some(t.to_vec::<bool>()?.into_iter().map(i64::from).collect()),

@@ -2,10 +2,7 @@
 //! not computed.
 
 use super::{Computed, size_origins::Sources};
-use crate::{
-    eval,
-    graph::{Changed, GraphMut},
-};
+use crate::{Changed, GraphMut, eval};
 use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -14,13 +11,11 @@ use rustc_hash::FxHashMap;
 /// The elements of a vector or scalar of int64, and how many dimensions it has.
 type Sizes = (usize, Vec<Expr>);
 
-/// The state of a walk over a graph.
 struct Walk<'a> {
     computed: &'a Computed,
     sources: Sources,
     /// The first value in scope that has these elements, vector or scalar.
     firsts: FxHashMap<Sizes, Value>,
-    /// The keys of `firsts`, in order.
     order: Vec<Sizes>,
     /// The opset that the model is written for.
     opset: u32,
@@ -91,8 +86,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the first value that has these elements; if this is the first one, reads it from where
-    /// the sizes are.
+    /// Takes the first value that has these elements, or reads it from where the sizes are.
     fn sizes(
         &mut self,
         model: &mut Model,
@@ -216,11 +210,8 @@ impl Walk<'_> {
     }
 }
 
-/// Replaces a value by a constant of its type with these elements.
 fn constant(model: &mut Model, value: Value, numbers: &[i64]) -> Option<()> {
-    let Some(Type::Tensor(ty)) = &model[value].ty else {
-        return None;
-    };
+    let Some(Type::Tensor(ty)) = &model[value].ty else { return None };
     let sizes = match ty.shape.as_ref().map(Vec::len) {
         Some(0) => Vec::new(),
         _ => vec![numbers.len()],

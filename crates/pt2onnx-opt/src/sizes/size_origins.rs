@@ -168,7 +168,6 @@ fn only_sizes(model: &Model, id: NodeId) -> bool {
         .is_some_and(|x| matches!(model[x].def(), Def::Node(..)) && model[x].uses().all(of_shape))
 }
 
-/// Adds a part, or makes the last one longer.
 fn push(parts: &mut Vec<Part>, part: Part) {
     match (parts.last_mut(), part) {
         (Some(Part::Numbers(all)), Part::Numbers(more)) => all.extend(more),
@@ -187,8 +186,7 @@ fn reads_directly(model: &Model, id: NodeId) -> bool {
     node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
 }
 
-/// Whether a node takes neighbouring elements of a `Shape` that nothing else uses: one node can do
-/// both.
+/// Whether a node takes neighbours of a `Shape` that nothing else uses: one node can do both.
 fn reads_alone(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let whole = node.input(0).filter(|&whole| node.is("Gather") && model[whole].uses().len() == 1);

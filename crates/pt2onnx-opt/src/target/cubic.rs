@@ -54,7 +54,6 @@ fn is_transposed(model: &Model, value: Value) -> bool {
     false
 }
 
-/// Reshapes the images to the sizes that they have.
 fn reshape(model: &mut Model, id: NodeId, x: Value) {
     let Some(rank) = model.shape(x).map(Vec::len) else { return };
     let origins = model[id].origins.clone();

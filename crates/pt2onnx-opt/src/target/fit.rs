@@ -5,8 +5,8 @@ use super::{
     tract, unsigned,
 };
 use crate::{
+    OPSETS,
     casts::merge_casts,
-    opsets::OPSETS,
     types::{infer_types, keeping_outputs},
 };
 use pt2onnx_ir::{Model, NodeId};

@@ -31,9 +31,7 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
     }
     for id in model.nodes_in(&[Model::MAIN]) {
         for (variable, from, to) in gaps(model, id) {
-            let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
-                continue;
-            };
+            let Some(schema) = schema::lookup(model[id].op(), model.opset) else { continue };
             let Some(to) = to else {
                 let (name, newest) = (schema.name, schema.since - 1);
                 let reason = if name == BIT_CAST {
@@ -61,8 +59,7 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
         .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact")))
 }
 
-/// Inserts casts around each `Clip` of bfloat16 below opset 16. ONNX Runtime makes it a `Where`,
-/// which does not take that type there.
+/// Casts around each `Clip` of bfloat16 below opset 16: ONNX Runtime's `Where` lacks the type.
 pub(super) fn bridge_clips(model: &mut Model) {
     let Some(schema) = schema::lookup("Clip", model.opset).filter(|_| model.opset < 16) else {
         return;
@@ -75,7 +72,6 @@ pub(super) fn bridge_clips(model: &mut Model) {
     }
 }
 
-/// Whether type `to` does not hold all values of type `from`.
 fn narrows(from: DType, to: DType) -> bool {
     use DType::*;
     matches!((from, to), (F64, F32) | (I64 | U64, F64 | F32) | (I32 | U32, F32) | (U64, I64))
@@ -111,8 +107,7 @@ pub(super) fn warnings(model: &Model) -> Vec<String> {
 
 type Gap = (&'static str, DType, Option<DType>);
 
-/// The type variables of a node whose type has no kernel: variable, its type, the type to compute
-/// in, `None` if the operator has no kernel at all.
+/// The type variables without a kernel: variable, type, and the type to compute in, if any.
 fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let node = &model[id];
     let Some(schema) = schema::lookup(node.op(), model.opset).filter(|_| node.domain.is_empty())
@@ -165,8 +160,7 @@ const PROBED: u32 = {
     types(&[F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool])
 };
 
-/// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have
-/// fewer kernels.
+/// The table is for default attributes: with a reduction, scattering has fewer kernels.
 const REDUCING_LACKING: u32 = types(&[DType::F16, DType::BF16, DType::Bool]);
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {
@@ -177,9 +171,7 @@ fn reduces(node: &pt2onnx_ir::Node) -> bool {
 /// Whether all type variables of a node that allow it have the same type, one of `types`.
 fn uniform(model: &Model, id: NodeId, schema: &OpSchema, types: u32) -> bool {
     let bound = |c: &schema::TypeConstraint| bound(model, id, schema, c.name);
-    let Some(dtype) = schema.constraints.iter().find_map(bound) else {
-        return false;
-    };
+    let Some(dtype) = schema.constraints.iter().find_map(bound) else { return false };
     let same = |c: &schema::TypeConstraint| {
         !c.types.has_tensor(dtype) || bound(c).is_none_or(|other| other == dtype)
     };

@@ -1,19 +1,12 @@
 //! The runtimes that models can be made for.
 
+use serde::{Deserialize, Serialize};
+use strum::{EnumMessage, VariantArray};
+
 /// The runtime that a model is made for.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(EnumMessage, VariantArray)]
 #[non_exhaustive]
 pub enum Target {
     /// Any runtime; a warning lists operators that ONNX Runtime has no kernel for.

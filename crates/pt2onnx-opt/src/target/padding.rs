@@ -12,7 +12,6 @@ use pt2onnx_symbolic::Constraints;
 /// The first opset in which `Pad` has inputs for pads and value.
 const WITH_INPUTS: u32 = 11;
 
-/// Changes these nodes so that they stay.
 pub(crate) fn keep_zeros(model: &mut Model) {
     for id in model.nodes_in(&[Model::MAIN]) {
         if merges(model, id) {

@@ -26,8 +26,7 @@ pub(super) struct Runtime {
     pub max_rank: usize,
 }
 
-/// An operator, or "" for all of them, what is not supported, and whether that is the case for a
-/// node.
+/// An operator, or "" for all, what is not supported, and whether it concerns a node.
 pub(super) type Limit = (&'static str, &'static str, fn(&NodeView) -> bool);
 
 pub(super) const fn types(dtypes: &[DType]) -> u32 {
@@ -65,9 +64,7 @@ impl Runtime {
                 failures.push(Unrunnable { place, reason });
                 continue;
             }
-            let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
-                continue;
-            };
+            let Some(schema) = schema::lookup(model[id].op(), model.opset) else { continue };
             for (variable, from, to) in self.gaps(model, id, schema) {
                 match to.filter(|_| from == DType::Bool) {
                     Some(to) => cast_around(model, id, schema, variable, from, to),
@@ -101,8 +98,7 @@ impl Runtime {
         ))
     }
 
-    /// The type variables of a node whose type is not supported: variable, its type, a wider one
-    /// that is.
+    /// The type variables that are not supported: variable, type, and a wider one that is.
     fn gaps(
         &self,
         model: &Model,
@@ -121,7 +117,6 @@ impl Runtime {
     }
 }
 
-/// A node, as limits see it.
 pub(super) struct NodeView<'a> {
     model: &'a Model,
     pub node: &'a Node,

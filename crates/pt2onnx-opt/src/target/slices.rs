@@ -5,8 +5,7 @@ use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashSet;
 
-/// The only opset at which ONNX's shape inference gives a dimension that is sliced the name that it
-/// had before.
+/// The only opset at which shape inference keeps the name of a dimension that is sliced.
 const KEEPS_NAMES: u32 = 10;
 
 /// At that opset, names the unknown sizes of slices: ONNX Runtime takes two tensors whose
@@ -28,9 +27,7 @@ pub(super) fn name_sizes(model: &mut Model) {
         shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect();
     let mut names = (0..).map(|i| format!("slice_{i}"));
     for value in unnamed {
-        let Some(Type::Tensor(tensor)) = &mut model[value].ty else {
-            continue;
-        };
+        let Some(Type::Tensor(tensor)) = &mut model[value].ty else { continue };
         for dim in tensor.shape.iter_mut().flatten().filter(|dim| !known(dim)) {
             if let Some(name) = names.find(|name| taken.insert(name.clone())) {
                 *dim = Expr::symbol(&name);

@@ -17,8 +17,7 @@ const PRODUCTS: &[(&str, usize, usize)] =
 /// The most nodes that only move a weight or activation, between `DequantizeLinear` and its user.
 const MAX_VIEWS: usize = 5;
 
-/// Whether ONNX Runtime fuses a node with the `DequantizeLinear` before it, if both operands have
-/// one. It does not for `ConvTranspose`.
+/// Whether ONNX Runtime fuses a node with the `DequantizeLinear` of both operands.
 fn is_fused(node: &Node) -> bool {
     node.traits().contains(Traits::LAYER) && !node.is("ConvTranspose")
 }
@@ -36,9 +35,7 @@ pub(super) fn run(model: &mut Model) {
     let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
     let constants = FoldedConstants::default();
     for id in model.nodes_in(&[Model::MAIN]) {
-        let Some((weight, zero)) = operands(model, id) else {
-            continue;
-        };
+        let Some((weight, zero)) = operands(model, id) else { continue };
         let Some(codes) = model[id].input(weight).filter(|v| is_weight(model, *v)) else {
             continue;
         };
@@ -47,9 +44,7 @@ pub(super) fn run(model: &mut Model) {
             None => sizes_of_zeros(model, id).and_then(middles).map(|t| (None, t)),
         };
         let codes_of = model[codes].constant().and_then(|t| Some((Some(codes), unsigned(t)?)));
-        let (Some(codes), Some(zeros)) = (codes_of, zeros) else {
-            continue;
-        };
+        let (Some(codes), Some(zeros)) = (codes_of, zeros) else { continue };
         let mut moved_of = |model: &mut Model, (of, tensor): (Option<Value>, Tensor)| match of {
             Some(old) => *moved.entry(old).or_insert_with(|| constants.add(model, tensor, of)),
             None => model.add_constant(tensor),
@@ -65,8 +60,7 @@ pub(super) fn run(model: &mut Model) {
     }
 }
 
-/// The inputs of a product that are its weight and the zero point: of the node itself, or of the
-/// `DequantizeLinear` before it.
+/// The inputs that are a product's weight and zero point, of the node or of what restores it.
 fn operands(model: &Model, id: NodeId) -> Option<(usize, usize)> {
     let node = &model[id];
     if node.is("DequantizeLinear") {
@@ -91,9 +85,7 @@ fn is_joined(model: &Model, value: Value, depth: usize) -> bool {
 
 /// Whether a value is an activation that a `DequantizeLinear` restores.
 fn is_restored(model: &Model, value: Value, depth: usize) -> bool {
-    let Some(node) = model.producer(value).map(|id| &model[id]) else {
-        return false;
-    };
+    let Some(node) = model.producer(value).map(|id| &model[id]) else { return false };
     match node.input(0) {
         Some(codes) if node.is("DequantizeLinear") => model[codes].constant().is_none(),
         Some(x) if depth > 0 && is_view(node) => is_restored(model, x, depth - 1),
@@ -101,7 +93,6 @@ fn is_restored(model: &Model, value: Value, depth: usize) -> bool {
     }
 }
 
-/// A value of int8, if its elements are known: a constant, or the cast of one that nobody folded.
 fn known(model: &Model, value: Value) -> Option<Tensor> {
     let found = match model.producer(value).map(|id| &model[id]) {
         Some(cast) if cast.is("Cast") => {
@@ -135,7 +126,6 @@ fn sizes_of_zeros(model: &Model, id: NodeId) -> Option<Vec<usize>> {
     sizes.map(|size| size.as_int().and_then(|n| usize::try_from(n).ok())).collect()
 }
 
-/// A tensor of these sizes that is the code of 0 everywhere.
 fn middles(sizes: Vec<usize>) -> Option<Tensor> {
     let count = sizes.iter().try_fold(1_usize, |n, size| n.checked_mul(*size))?;
     Tensor::new(DType::U8, sizes, vec![MIDDLE; count]).ok()
