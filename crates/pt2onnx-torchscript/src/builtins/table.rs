@@ -276,7 +276,7 @@ static PROPERTIES: &[Builtin] = &[
     on(&[Tensor], "H mH", One(|ev, x| ev.aten("adjoint", args![x]))),
     on(&[Tensor], "T", One(|ev, x| ev.aten("numpy_T", args![x]))),
     on(&[Tensor], "data", One(|ev, x| ev.aten("detach", args![x]))),
-    on(&[Tensor], "device", Many(|_, _| Ok(e::cpu()))),
+    on(&[Tensor], "device", Many(|_, _| Ok(Value::cpu()))),
     on(&[Tensor], "dtype", One(t::dtype)),
     on(&[Tensor], "grad name", NOTHING),
     on(&[Tensor], "is_cpu is_leaf", TRUE),
@@ -321,6 +321,11 @@ impl Evaluator<'_> {
             // Bytes are looked at faster than values.
             self.steps(text.len() / 16)?;
         }
+        if call.kwargs.is_empty()
+            && let Some(value) = complex::on_complex(call)
+        {
+            return Ok(Some(value));
+        }
         let kind = call.args.first().map_or(Any, |first| self.kind_of(first));
         if let Some(found) = self.run(FUNCTIONS.get(&(kind, call.name)), call)? {
             return Ok(Some(found));
@@ -335,12 +340,9 @@ impl Evaluator<'_> {
             let plain = call.kwargs.is_empty();
             return if plain { unsupported(format!("{} of {lists}", call.name)) } else { Ok(None) };
         }
-        if call.kwargs.is_empty()
-            && let Some(value) = complex::on_complex(call)
+        if kind != Any
+            && let Some(found) = self.run(FUNCTIONS.get(&(Any, call.name)), call)?
         {
-            return Ok(Some(value));
-        }
-        if let Some(found) = self.run(FUNCTIONS.get(&(Any, call.name)), call)? {
             return Ok(Some(found));
         }
         match call.args {
