@@ -6,8 +6,6 @@ use crate::{
     eval::{Evaluator, Step, unsupported},
     value::Value,
 };
-use pt2onnx_fx::Device;
-use std::sync::Arc;
 
 pub(crate) fn raise(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     let text = call.args.first().map(|value| ev.text_of(value).text).unwrap_or_default();
@@ -33,14 +31,10 @@ pub(crate) fn nested_tensor(ev: &mut Evaluator<'_>, _: Call<'_>) -> Step<Value> 
     Ok(false.into())
 }
 
-pub(crate) fn cpu() -> Value {
-    Value::Device(Arc::new(Device { kind: "cpu".into(), index: None }))
-}
-
 pub(crate) fn device(_: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     Ok(match call.args {
         [] | [Value::Tensor(_), ..] => None,
-        _ => Some(cpu()),
+        _ => Some(Value::cpu()),
     })
 }
 

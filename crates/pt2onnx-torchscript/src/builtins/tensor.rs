@@ -12,7 +12,7 @@ use crate::{
 use pt2onnx_fx::{
     ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number,
 };
-use pt2onnx_symbolic::{Expr, Func};
+use pt2onnx_symbolic::{Expr, Func, axis};
 use pt2onnx_tensor::DType;
 
 /// The sizes, or the size of a dimension.
@@ -34,9 +34,7 @@ pub(crate) fn stride(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
 
 fn all_or_one(ev: &mut Evaluator<'_>, items: Vec<Expr>, dim: Option<&Value>) -> Step<Value> {
     let Some(dim) = dim else { return ev.int_list(items) };
-    let (at, rank) = (dim.known_int()?, i64::try_from(items.len()).unwrap_or(0));
-    let at = if at < 0 { at.saturating_add(rank) } else { at };
-    match usize::try_from(at).ok().and_then(|at| items.get(at)) {
+    match axis(dim.known_int()?, items.len()).and_then(|at| items.get(at)) {
         Some(size) => Ok(Value::Int(size.clone())),
         None => Err(Problem::Raises("IndexError: no such dimension".to_owned())),
     }

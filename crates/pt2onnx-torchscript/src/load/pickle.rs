@@ -10,7 +10,7 @@ use crate::{
     value::{EnumMember, Item, Value, quantized::Kind},
 };
 use pt2onnx_fx::{
-    Constant, Device, InputSpec, Name, TensorMeta,
+    Constant, InputSpec, Name, TensorMeta,
     archive::{
         StoredTensor,
         pickle::{Id, Pickle, Value as Data},
@@ -231,9 +231,7 @@ impl Evaluator<'_> {
                 }
                 Ok(value)
             }
-            ("torch.device", _) => {
-                Ok(Value::Device(Arc::new(Device { kind: "cpu".into(), index: None })))
-            }
+            ("torch.device", _) => Ok(Value::cpu()),
             ("builtins.complex", &[re, im]) => {
                 let re = self.value(loader, re, place)?;
                 let im = self.value(loader, im, place)?;

@@ -209,6 +209,11 @@ impl Value {
         Self::Str(text.into())
     }
 
+    /// The device of all tensors.
+    pub(crate) fn cpu() -> Self {
+        Self::Device(Arc::new(Device { kind: "cpu".into(), index: None }))
+    }
+
     pub(crate) fn tuple(items: Vec<Value>) -> Self {
         Self::Tuple(Arc::new(Tuple::new(items, None)))
     }

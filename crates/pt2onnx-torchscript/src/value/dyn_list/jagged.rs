@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use pt2onnx_fx::Name;
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, axis};
 use pt2onnx_tensor::DType;
 
 impl Evaluator<'_> {
@@ -113,8 +113,8 @@ impl Evaluator<'_> {
     /// `cat` along the dimension along which the elements are behind each other.
     pub(crate) fn cat_jagged(&mut self, call: Call<'_>) -> Found {
         let (_, parts) = self.parts_of(&call.get(0))?;
-        let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
-        let is_along = |dim: i64| if dim < 0 { dim + rank } else { dim } == parts.dim;
+        let rank = self.meta(&parts.tensor)?.sizes.len();
+        let is_along = |dim: i64| axis(dim, rank) == usize::try_from(parts.dim).ok();
         Ok(call.int(1, 0).is_ok_and(is_along).then_some(parts.tensor.into()))
     }
 

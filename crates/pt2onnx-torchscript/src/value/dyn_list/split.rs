@@ -9,7 +9,7 @@ use crate::{
     value::{DynList, Value, args},
 };
 use pt2onnx_fx::Name;
-use pt2onnx_symbolic::{Expr as Sym, Func};
+use pt2onnx_symbolic::{Expr as Sym, Func, axis};
 
 /// How many parts an assignment takes its value apart into, if the value is a call.
 pub(crate) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
@@ -167,9 +167,7 @@ impl Evaluator<'_> {
 
     pub(crate) fn size_along(&self, name: &Name, dim: i64) -> Step<Option<Sym>> {
         let sizes = &self.meta(name)?.sizes;
-        let rank = i64::try_from(sizes.len()).unwrap_or(0);
-        let axis = usize::try_from(if dim < 0 { dim.saturating_add(rank) } else { dim });
-        Ok(axis.ok().and_then(|axis| sizes.get(axis)).cloned())
+        Ok(axis(dim, sizes.len()).and_then(|axis| sizes.get(axis)).cloned())
     }
 
     /// Slices of `step`, and one of what is left.
