@@ -18,9 +18,9 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
 
 /// The names of operators that the table has.
 fn operators(table: &str) -> BTreeSet<&str> {
-    let (_, rows) = table.split_once("\noperators! {\n").unwrap();
-    let (rows, _) = rows.split_once("\n}").unwrap();
-    let rows = rows.split(';').filter_map(|row| Some(row.split_once(':')?.0));
+    let rows = table.split_once("\noperators! {\n").and_then(|(_, rest)| rest.split_once("\n}"));
+    let rows =
+        rows.map_or("", |(rows, _)| rows).split(';').filter_map(|row| Some(row.split_once(':')?.0));
     rows.flat_map(str::split_whitespace).collect()
 }
 
