@@ -9,7 +9,7 @@ use pt2onnx_fx::{
     Place,
     archive::{
         Records,
-        pickle::{self, Id, Pickle, Rules},
+        pickle::{self, Pickle, Rules},
     },
 };
 use rustc_hash::FxHashMap;
@@ -277,17 +277,6 @@ impl Archive {
             pickle::Value::Object { class, .. } => self.class(class).ok_or_else(refuse),
             _ => Err(refuse()),
         }
-    }
-}
-
-/// The value within tags of its type.
-pub(crate) fn untagged(pickle: &Pickle, id: Id) -> Id {
-    match pickle.get(id) {
-        pickle::Value::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
-            let items = pickle.tuple(*arguments);
-            items.map_or(*arguments, |items| items.first().copied().unwrap_or(id))
-        }
-        _ => id,
     }
 }
 

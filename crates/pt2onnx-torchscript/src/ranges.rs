@@ -1,6 +1,5 @@
 //! Where code comes from: `*.py.debug_pkl` has the user's lines for each part of a file.
 
-use crate::archive::untagged;
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value};
 use std::sync::Arc;
 
@@ -112,6 +111,17 @@ impl Ranges {
             Value::Text(text) => Some(text.clone()),
             _ => self.strings.get(self.pickle.size(id)?).cloned(),
         }
+    }
+}
+
+/// The value within tags of its type.
+pub(crate) fn untagged(pickle: &Pickle, id: Id) -> Id {
+    match pickle.get(id) {
+        Value::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
+            let items = pickle.tuple(*arguments);
+            items.map_or(*arguments, |items| items.first().copied().unwrap_or(id))
+        }
+        _ => id,
     }
 }
 

@@ -2,7 +2,6 @@
 //! model takes them for copies, and warns of writes that make a difference.
 
 use crate::{
-    error::Site,
     eval::{Evaluator, Step},
     note::Note,
 };
@@ -11,15 +10,7 @@ use pt2onnx_fx::{
     strides::has_strides,
     views::{Alias, View},
 };
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Results of `contiguous` that may be their argument, and writes into their memory.
-#[derive(Default)]
-pub(crate) struct ConditionalAlias {
-    results: FxHashSet<Name>,
-    /// By the result: whether the write is into it, or else into the argument; and where it is.
-    written: FxHashMap<Name, (bool, Site)>,
-}
+use rustc_hash::FxHashSet;
 
 impl Evaluator<'_> {
     /// Notes results that may be their argument.

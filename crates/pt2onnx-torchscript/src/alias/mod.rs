@@ -4,8 +4,6 @@ mod conditional;
 mod inplace_view;
 mod may_alias;
 
-pub(crate) use conditional::ConditionalAlias;
-
 use crate::{
     eval::{Evaluator, Step, overload::Bound},
     schema::Schema,

@@ -2,7 +2,6 @@
 
 use crate::{
     eval::{Evaluator, Step, raises, unsupported},
-    state::{State, equality::Equality},
     types::{Symbols, of_data},
     value::{Value, known},
 };
@@ -220,8 +219,7 @@ pub(crate) fn unknown_str<T>() -> Step<T> {
 impl Evaluator<'_> {
     /// Whether two values are known to be equal.
     pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
-        let State { heap, facts, work, .. } = &self.state;
-        Equality { heap, constraints: &facts.constraints, work }.same(a, b)
+        self.state.same(a, b)
     }
 
     /// Whether two values are equal, as a truth value that sizes may decide.

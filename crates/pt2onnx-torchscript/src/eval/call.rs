@@ -4,9 +4,7 @@
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::Problem,
-    eval::{
-        Env, Evaluator, Flow, Step, expected, overload::is_plain, raises, unbound, unsupported,
-    },
+    eval::{Env, Evaluator, Flow, Step, expected, is_plain, raises, unbound, unsupported},
     schema::Type,
     state::Frame,
     syntax::{Call, ExprKind},

@@ -271,7 +271,7 @@ impl Evaluator<'_> {
         let pick = |length: usize| -> Step<Vec<usize>> {
             let known = |value: &Value| match value {
                 Value::None => Ok(None),
-                value => known_int(value).map(Some),
+                value => value.known_int().map(Some),
             };
             let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
             positions(length, start, end, step)
@@ -369,10 +369,6 @@ pub(crate) fn positions(
 
 /// The position of an index, which may count from the end.
 pub(crate) fn position(index: &Value, length: usize) -> Step<usize> {
-    let found = pt2onnx_symbolic::axis(known_int(index)?, length);
+    let found = pt2onnx_symbolic::axis(index.known_int()?, length);
     found.map_or_else(|| raises("IndexError"), Ok)
-}
-
-fn known_int(value: &Value) -> Step<i64> {
-    value.as_int().map_or_else(|| expected("a known integer", value), Ok)
 }

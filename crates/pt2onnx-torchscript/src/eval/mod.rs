@@ -13,13 +13,12 @@ pub(crate) mod stmt;
 pub(crate) mod to_fx;
 
 use crate::{
-    alias::ConditionalAlias,
     archive::Archive,
     error::{Error, Problem},
     schema::Type,
     state::{
         State,
-        memory::{Memory, ReadNumbers},
+        memory::{ConditionalAlias, Memory, ReadNumbers},
     },
     types::Types,
     value::{Item, Ref, Value},
@@ -29,7 +28,7 @@ use pt2onnx_fx::Name;
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 
-pub(crate) use crate::{error::Step, state::Env};
+pub(crate) use crate::{error::Step, state::Env, value::expected};
 
 /// The most steps of a program: statements, expressions and elements of lists.
 pub(crate) const MAX_STEPS: u64 = 20_000_000;
@@ -207,15 +206,20 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// The problem that a value is of another kind.
-pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
-    let unknown = found.number().is_some_and(|number| crate::value::known(number).is_none());
-    let found = if unknown {
-        format!("{} that inputs, data or sizes decide", found.kind())
-    } else {
-        found.kind().to_owned()
-    };
-    Err(Problem::Kind { expected, found })
+/// Whether a value that has no parts has a type.
+pub(crate) fn is_plain(value: &Value, ty: &Type) -> bool {
+    matches!(
+        (ty, value),
+        (Type::Tensor, Value::Tensor(_))
+            | (Type::Int, Value::Int(_))
+            | (Type::Float, Value::Float(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Complex, Value::Complex(..))
+            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
+            | (Type::Str, Value::Str(_) | Value::UnknownStr(_))
+            | (Type::Device, Value::Device(_))
+            | (Type::None, Value::None)
+    )
 }
 
 /// The problem that a loop on data has no translation.

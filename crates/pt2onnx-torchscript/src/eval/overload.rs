@@ -2,7 +2,7 @@
 
 use crate::{
     error::Problem,
-    eval::{Evaluator, Step, call::Kwargs},
+    eval::{Evaluator, Step, call::Kwargs, is_plain},
     schema::{self, Param, Schema, Type},
     value::Value,
 };
@@ -206,22 +206,6 @@ impl Evaluator<'_> {
             _ => value,
         })
     }
-}
-
-/// Whether a value that has no parts has a type.
-pub(crate) fn is_plain(value: &Value, ty: &Type) -> bool {
-    matches!(
-        (ty, value),
-        (Type::Tensor, Value::Tensor(_))
-            | (Type::Int, Value::Int(_))
-            | (Type::Float, Value::Float(_))
-            | (Type::Bool, Value::Bool(_))
-            | (Type::Complex, Value::Complex(..))
-            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
-            | (Type::Str, Value::Str(_) | Value::UnknownStr(_))
-            | (Type::Device, Value::Device(_))
-            | (Type::None, Value::None)
-    )
 }
 
 /// The argument of a parameter by its name. Old code says `input` for `self`.

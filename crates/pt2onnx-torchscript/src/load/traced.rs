@@ -1,9 +1,10 @@
 //! `traced_inputs.pkl`: the types of the inputs that a trace was made with.
 
 use crate::{
-    archive::{Archive, untagged},
+    archive::Archive,
     error::Result,
     load::inputs::{Given, Size},
+    ranges::untagged,
     value::quantized::Kind,
 };
 use pt2onnx_fx::archive::{

@@ -1,6 +1,6 @@
 //! Whether two values are equal, as keys of dicts and elements of lists are compared.
 
-use super::heap::Heap;
+use super::{State, heap::Heap};
 use crate::{
     eval::arith::compare,
     value::{Item, Ref, Value},
@@ -19,6 +19,14 @@ pub(crate) struct Equality<'s> {
     pub(crate) constraints: &'s Constraints,
     /// Counts the comparisons.
     pub(crate) work: &'s Cell<u64>,
+}
+
+impl State {
+    /// Whether two values are known to be equal.
+    pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
+        let Self { heap, facts, work, .. } = self;
+        Equality { heap, constraints: &facts.constraints, work }.same(a, b)
+    }
 }
 
 impl Equality<'_> {

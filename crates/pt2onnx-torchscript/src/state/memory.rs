@@ -1,5 +1,6 @@
 //! Which tensors share memory, by name. It only grows, as names are never used twice.
 
+use crate::error::Site;
 use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -77,6 +78,14 @@ impl Memory {
     pub(crate) fn write_base_of(&self, name: &Name) -> Name {
         self.write_base.get(name).unwrap_or(name).clone()
     }
+}
+
+/// Results of `contiguous` that may be their argument, and writes into their memory.
+#[derive(Default)]
+pub(crate) struct ConditionalAlias {
+    pub(crate) results: FxHashSet<Name>,
+    /// By the result: whether the write is into it, or else into the argument; and where it is.
+    pub(crate) written: FxHashMap<Name, (bool, Site)>,
 }
 
 /// The values that numbers were read from.

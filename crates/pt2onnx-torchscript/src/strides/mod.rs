@@ -110,11 +110,9 @@ impl Evaluator<'_> {
             None | Some(Argument::None | Argument::MemoryFormat(MemoryFormat::Preserve)) => order,
             Some(Argument::MemoryFormat(MemoryFormat::Contiguous)) => Order::Own,
             Some(Argument::MemoryFormat(format)) => {
-                let number = match format {
-                    MemoryFormat::ChannelsLast => CHANNELS_LAST,
-                    _ => CHANNELS_LAST_3D,
-                };
-                let order = order_in_memory(number, meta.sizes.len());
+                let is_last = *format == MemoryFormat::ChannelsLast;
+                let format = if is_last { CHANNELS_LAST } else { CHANNELS_LAST_3D };
+                let order = order_in_memory(format, meta.sizes.len());
                 return order.map(|order| ordered(&meta.sizes, &order)).unwrap_or_default();
             }
             _ => return Vec::new(),
@@ -146,14 +144,13 @@ fn order_in_memory(format: i64, rank: usize) -> Option<Vec<usize>> {
     }
 }
 
-/// The strides of a new tensor in this order of dimensions.
+/// The strides of a new tensor in this order of dimensions, the innermost one first.
 fn ordered(sizes: &[Expr], order: &[usize]) -> Vec<Expr> {
-    let permuted: Vec<Expr> = order.iter().rev().filter_map(|&d| sizes.get(d)).cloned().collect();
-    let mut strides = vec![Expr::ONE; sizes.len()];
-    for (&d, stride) in order.iter().rev().zip(contiguous(&permuted)) {
-        if let Some(slot) = strides.get_mut(d) {
-            *slot = stride;
-        }
+    let mut strides = sizes.to_vec();
+    let mut step = Expr::ONE;
+    for &dim in order {
+        strides[dim] = step.clone();
+        step = step * &sizes[dim];
     }
     strides
 }

@@ -1,6 +1,7 @@
 //! The order of dimensions that PyTorch's `TensorIterator` gives results.
 
-use crate::strides::Evaluator;
+use super::ordered;
+use crate::eval::Evaluator;
 use pt2onnx_fx::TensorMeta;
 use pt2onnx_symbolic::Expr;
 use std::cmp::Ordering;
@@ -40,13 +41,7 @@ impl Evaluator<'_> {
                 }
             }
         }
-        let mut strides = sizes.to_vec();
-        let mut step = Expr::ONE;
-        for dim in order {
-            strides[dim] = step.clone();
-            step = step * &sizes[dim];
-        }
-        Some(strides)
+        Some(ordered(sizes, &order))
     }
 
     /// Compares the steps of two dimensions in the first operand that decides, if it is known.

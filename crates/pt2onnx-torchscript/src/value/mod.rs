@@ -7,7 +7,6 @@ pub(crate) mod quantized;
 use crate::{
     archive::{ClassDef, FunctionDef},
     error::{Problem, Step},
-    eval::expected,
     schema::Type,
     value::quantized::{Packed, Quantized},
 };
@@ -338,6 +337,17 @@ values_of! {
     &Option<Name>: |name| name.clone().map_or(Self::None, Self::Tensor),
     &Value: |value| value.clone(),
     &Arc<Quantized>: |quantized| Self::Quantized(quantized.clone()),
+}
+
+/// The problem that a value is of another kind.
+pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
+    let unknown = found.number().is_some_and(|number| known(number).is_none());
+    let found = if unknown {
+        format!("{} that inputs, data or sizes decide", found.kind())
+    } else {
+        found.kind().to_owned()
+    };
+    Err(Problem::Kind { expected, found })
 }
 
 /// The value of an expression that is a number.
