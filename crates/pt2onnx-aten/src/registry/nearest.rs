@@ -16,14 +16,9 @@ impl Registry {
         names
             .into_iter()
             .min_by_key(distance)
-            .filter(|op| distance(op) <= name_of(&wanted).len() / 3)
+            .filter(|op| distance(op) <= wanted.rsplit("::").next().map_or(0, str::len) / 3)
             .copied()
     }
-}
-
-/// A name without its namespace.
-fn name_of(qualified: &str) -> &str {
-    qualified.rsplit("::").next().unwrap_or(qualified)
 }
 
 /// The Levenshtein distance.

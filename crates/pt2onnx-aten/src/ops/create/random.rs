@@ -13,8 +13,8 @@ use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::bernoulli, bernoulli),
-    op!(aten::bernoulli_Tensor, bernoulli_tensor),
-    op!(aten::bernoulli_p, bernoulli_p),
+    op!(aten::bernoulli_Tensor, bernoulli),
+    op!(aten::bernoulli_p, bernoulli),
     op!(aten::cauchy, cauchy),
     op!(aten::exponential, exponential),
     op!(aten::geometric, geometric),
@@ -240,23 +240,19 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
     cx.sub(cx.scalar(1, cx.dtype(u)), u)
 }
 
-/// 1 with the probability `p`, otherwise 0, in the type of `x`. ONNX's `Bernoulli` is not used: the
-/// function that defines it (onnx 1.23), which runtimes without a kernel run, exchanges zeros and
-/// ones.
-fn bernoulli_tensor(cx: &Cx, x: Value, p: Value) -> Lowered {
+/// 1 with the probability `p`, otherwise 0, in the type of `x`. Without `p`, `x` has the
+/// probabilities. ONNX's `Bernoulli` is not used: the function that defines it (onnx 1.23), which
+/// runtimes without a kernel run, exchanges zeros and ones.
+fn bernoulli(cx: &Cx, x: Value, p: Option<TensorOrScalar>) -> Lowered {
+    let p = match p {
+        None => x,
+        Some(TensorOrScalar::Tensor(p)) => p,
+        Some(number) => cx.as_tensor(&number, DType::F32),
+    };
     let p = cx.to_float(p);
     let wide = cx.cast(p, drawn(cx.dtype(p)));
     let u = uniform_of(cx, &cx.shape(x), cx.dtype(wide));
     Ok(cx.cast(cx.less(u, wide), cx.dtype(x)))
-}
-
-fn bernoulli_p(cx: &Cx, x: Value, p: f64) -> Lowered {
-    bernoulli_tensor(cx, x, cx.scalar(p, DType::F32))
-}
-
-/// 1 with the probability `p`, otherwise 0, in the type of `p`.
-fn bernoulli(cx: &Cx, p: Value) -> Lowered {
-    bernoulli_tensor(cx, p, p)
 }
 
 /// Normal numbers of these means and standard deviations.

@@ -150,9 +150,13 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         write(cx, from, axis, places, updates, reduction)
     };
     if reduction == Reduction::Mean {
-        let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
-        let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
-        let at = if let Places::Slices(_) = places { 0 } else { axis };
+        // One count for each element of `x`, or for each slice.
+        let (counts, updates, at) = match places {
+            Places::Elements(_) => (cx.shape(x), shape, axis),
+            Places::Slices(index) => (vec![cx.dim(x, axis as i64)], cx.shape(*index), 0),
+        };
+        let before = cx.full(&counts, i64::from(include_self), computed);
+        let ones = cx.full(&updates, 1, computed);
         let counted = write(cx, before, at, places, ones, Reduction::Add);
         let counted = if include_self { counted } else { cx.maximum(counted, 1) };
         let count = match places {
@@ -162,22 +166,6 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         result = divided(cx, result, count);
     }
     cx.cast(result, dtype)
-}
-
-/// The shape of a mean's counts: one for each element of `x`, or one for each slice.
-fn count_shape(cx: &Cx, x: Value, axis: usize, places: &Places) -> Vec<Expr> {
-    match places {
-        Places::Elements(_) => cx.shape(x),
-        Places::Slices(_) => vec![cx.dim(x, axis as i64)],
-    }
-}
-
-/// The shape of the ones that are added up to a mean's counts.
-fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
-    match places {
-        Places::Elements(_) => shape.to_vec(),
-        Places::Slices(index) => cx.shape(*index),
-    }
 }
 
 /// `a / b`, rounded down for integers. `b` is positive.

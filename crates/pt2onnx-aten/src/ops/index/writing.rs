@@ -2,7 +2,7 @@
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
 use crate::meta;
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, cx::axis_of, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -62,23 +62,18 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     joined(cx, x, axis, &index, slab, &next)
 }
 
-arguments! {
-    /// Arguments of [`slice_scatter`].
-    struct SliceScatterArgs {
-        input: Value,
-        src: Value,
-        dim: i64,
-        start: Option<Expr>,
-        end: Option<Expr>,
-        step: Expr,
-    }
-}
-
 /// `x` with `src` in place of a range along `dim`: a `Concat` of the pieces before and after it
 /// with `src`; `ScatterElements` or `ScatterND` if the range has steps, or if it is not known from
 /// which end a bound counts.
-fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
-    let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
+fn slice_scatter(
+    cx: &Cx,
+    x: Value,
+    source: Value,
+    dim: i64,
+    start: Option<Expr>,
+    end: Option<Expr>,
+    step: Expr,
+) -> Lowered {
     let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
     let stepped = step != Expr::int(1);

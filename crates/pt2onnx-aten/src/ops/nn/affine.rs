@@ -122,11 +122,6 @@ fn range(dtype: DType, min: Option<Scalar>, max: Option<Scalar>) -> Lowered<(f64
     Ok((min.map_or(whole.0, Scalar::to_f64), max.map_or(whole.1, Scalar::to_f64)))
 }
 
-/// The type that PyTorch computes in with both.
-fn common(cx: &Cx, x: Value, scale: Value) -> DType {
-    if cx.dtype(x) == cx.dtype(scale) { cx.dtype(x) } else { DType::F32 }
-}
-
 /// `clamp(round(x * (1 / scale)) + zero_point)` of each block.
 fn quantize(cx: &Cx, args: BlocksArgs) -> Lowered {
     let BlocksArgs { input, block_size, scale, zero_point, quant_min, quant_max, .. } = args;
@@ -134,7 +129,8 @@ fn quantize(cx: &Cx, args: BlocksArgs) -> Lowered {
     let (min, max) = range(dtype, quant_min, quant_max)?;
     let blocks = Blocks::new(cx, input, &block_size)?;
     let counts = blocks.counts();
-    let wide = common(cx, input, scale);
+    let given = cx.dtype(input);
+    let wide = if given == cx.dtype(scale) { given } else { DType::F32 };
     let x = cx.cast(cx.reshape(input, &blocks.sizes), wide);
     let inverse = cx.cast(cx.reciprocal(cx.reshape(scale, &counts)), wide);
     let level = cx.round(cx.mul(x, inverse));

@@ -170,7 +170,10 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     if matches!(given, DType::F16 | DType::BF16) {
         scores = cx.cast(scores, DType::F32);
     }
-    let mut allowed = is_causal.then(|| causal_mask(cx, &cx.dim(q, -2), &cx.dim(k, -2)));
+    let mut allowed = is_causal.then(|| {
+        let rows = cx.unsqueeze(cx.iota(&cx.dim(q, -2)), &[1]);
+        cx.greater_or_equal(rows, cx.iota(&cx.dim(k, -2)))
+    });
     match mask {
         Some(mask) if cx.dtype(mask) == DType::Bool => {
             allowed = Some(allowed.map_or(mask, |a| cx.and(a, mask)))
@@ -259,11 +262,6 @@ fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     wide[axis + 1] = copies;
     shape[axis] = heads;
     Ok(cx.reshape(cx.expand(unsqueezed, &wide), &shape))
-}
-
-/// A matrix of bools: `column <= row`.
-fn causal_mask(cx: &Cx, rows: &Expr, columns: &Expr) -> Value {
-    cx.greater_or_equal(cx.unsqueeze(cx.iota(rows), &[1]), cx.iota(columns))
 }
 
 /// `x @ w.T + b`

@@ -32,16 +32,6 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of [`poisson_nll_loss`].
-    struct PoissonNllArgs {
-        input: Value,
-        target: Value,
-        log_input: bool,
-        full: bool,
-        eps: f64,
-        reduction: i64,
-    }
-
     /// Arguments of [`triplet_margin_loss`].
     struct TripletMarginArgs {
         anchor: Complex,
@@ -214,8 +204,15 @@ fn margin_ranking_loss(
 
 /// `exp(x) - y x` with `log_input`, else `x - y log(x + eps)`. With `full`, also Stirling's
 /// approximation of `log(y!)` where `y > 1`: `y log(y) - y + log(2 pi y) / 2`.
-fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
-    let PoissonNllArgs { input: x, target: y, log_input, full, eps, reduction } = args;
+fn poisson_nll_loss(
+    cx: &Cx,
+    x: Value,
+    y: Value,
+    log_input: bool,
+    full: bool,
+    eps: f64,
+    reduction: i64,
+) -> Lowered {
     let dtype = cx.out_dtype()?;
     let (x, y) = (cx.cast(x, dtype), cx.cast(y, dtype));
     let mut loss = if log_input {

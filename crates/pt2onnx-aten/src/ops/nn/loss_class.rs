@@ -30,26 +30,6 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of [`cross_entropy_loss`].
-    struct CrossEntropyArgs {
-        input: Value,
-        target: Value,
-        weight: Option<Value>,
-        reduction: i64,
-        ignore_index: i64,
-        label_smoothing: f64,
-    }
-
-    /// Arguments of [`multi_margin_loss`].
-    struct MultiMarginArgs {
-        input: Value,
-        target: Value,
-        p: Scalar,
-        margin: Scalar,
-        weight: Option<Value>,
-        reduction: i64,
-    }
-
     /// Arguments of [`linear_cross_entropy`]. How PyTorch splits the batch does not change the
     /// result.
     struct LinearCrossEntropyArgs {
@@ -143,18 +123,20 @@ fn nll_loss_forward(
     Ok([Some(loss), sum])
 }
 
-/// `log_softmax` over the classes, and which dimension they are.
-fn log_probabilities(cx: &Cx, x: Value) -> (Value, usize) {
-    let axis = usize::from(cx.rank(x) > 1);
-    (log_softmax_of(cx, x, axis), axis)
-}
-
 /// The cross entropy of classes `target` (or of their probabilities) under `softmax(input)`. With
 /// label smoothing `s`, the target is `(1 - s) target + s / classes`.
-fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
-    let CrossEntropyArgs { input: x, target, weight, reduction, ignore_index, .. } = args;
-    let smoothing = args.label_smoothing;
-    let (logs, axis) = log_probabilities(cx, x);
+fn cross_entropy_loss(
+    cx: &Cx,
+    x: Value,
+    target: Value,
+    weight: Option<Value>,
+    reduction: i64,
+    ignore_index: i64,
+    smoothing: f64,
+) -> Lowered {
+    // A vector has no batch.
+    let axis = usize::from(cx.rank(x) > 1);
+    let logs = log_softmax_of(cx, x, axis);
     let rank = cx.rank(x);
     let classes = cx.dim(x, axis as i64);
     let dtype = cx.dtype(x);
@@ -196,8 +178,15 @@ fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
 
 /// The sum of `max(0, margin - x[target] + x[i])^p` over all other classes `i`, divided by the
 /// number of classes.
-fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
-    let MultiMarginArgs { input: x, target, p, margin, weight, reduction } = args;
+fn multi_margin_loss(
+    cx: &Cx,
+    x: Value,
+    target: Value,
+    p: Scalar,
+    margin: Scalar,
+    weight: Option<Value>,
+    reduction: i64,
+) -> Lowered {
     let unbatched = cx.rank(x) < 2;
     let x = match cx.rank(x) {
         0 => cx.reshape(x, &[Expr::int(1), Expr::int(1)]),
@@ -256,11 +245,6 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     Ok([reduced(cx, loss, reduction)?, is_label])
 }
 
-/// `target`, in the type of the logits if it holds probabilities.
-fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
-    if cx.dtype(target).is_float() { cx.cast(target, cx.dtype(logits)) } else { target }
-}
-
 /// `x @ linear.T + bias`. float16 and bfloat16 are computed in float32.
 fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
     let dtype = widened(cx.dtype(x));
@@ -273,19 +257,17 @@ fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
 fn linear_cross_entropy(cx: &Cx, args: LinearCrossEntropyArgs) -> Lowered<[Option<Value>; 4]> {
     let dtype = cx.dtype(args.input);
     let logits = logits(cx, args.input, args.linear_weight, args.linear_bias);
-    let args = CrossEntropyArgs {
-        weight: args.weight.map(|w| cx.cast(w, cx.dtype(logits))),
-        target: like_logits(cx, args.target, logits),
-        input: logits,
-        reduction: match args.reduction.as_deref() {
-            Some("mean") => 1,
-            Some("sum") => 2,
-            _ => 0,
-        },
-        ignore_index: args.ignore_index,
-        label_smoothing: args.label_smoothing.unwrap_or(0.0),
+    let weight = args.weight.map(|w| cx.cast(w, cx.dtype(logits)));
+    let is_float = cx.dtype(args.target).is_float();
+    let target = if is_float { cx.cast(args.target, cx.dtype(logits)) } else { args.target };
+    let reduction = match args.reduction.as_deref() {
+        Some("mean") => 1,
+        Some("sum") => 2,
+        _ => 0,
     };
-    let loss = cross_entropy_loss(cx, args)?;
+    let smoothing = args.label_smoothing.unwrap_or(0.0);
+    let ignored = args.ignore_index;
+    let loss = cross_entropy_loss(cx, logits, target, weight, reduction, ignored, smoothing)?;
     // An exported program computes no gradients: PyTorch returns empty tensors for them.
     let empty = |i: usize| {
         let meta = cx.recorded(i).filter(|m| m.sizes.contains(&Expr::int(0)))?;

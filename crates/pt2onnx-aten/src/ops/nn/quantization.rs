@@ -91,26 +91,6 @@ arguments! {
         grad_factor: Ignored,
     }
 
-    /// Arguments of quantisations with `scale` and `zero_point` of the tensor.
-    struct QuantizePerTensorArgs {
-        input: Value,
-        scale: Value,
-        zero_point: Value,
-        quant_min: i64,
-        quant_max: i64,
-        dtype: DType,
-    }
-
-    /// Arguments of [`quantize_per_tensor_in_range`].
-    struct QuantizeInRangeArgs {
-        input: Value,
-        scale: Value,
-        zero_point: Value,
-        quant_min: Value,
-        quant_max: Value,
-        dtype: DType,
-    }
-
     /// Arguments of quantisations with scales and zero points of channels (elements along `axis`),
     /// of tokens (rows), or of groups of `group_size` elements of a row.
     struct QuantizeRowsArgs {
@@ -232,20 +212,35 @@ impl QuantizeRowsArgs {
 }
 
 /// `clamp(round(x / scale) + zero_point)` with one scale and zero point.
-fn quantize_per_tensor(cx: &Cx, args: QuantizePerTensorArgs) -> Lowered {
-    let QuantizePerTensorArgs { input, scale, zero_point, quant_min, quant_max, dtype } = args;
+fn quantize_per_tensor(
+    cx: &Cx,
+    input: Value,
+    scale: Value,
+    zero_point: Value,
+    quant_min: i64,
+    quant_max: i64,
+    dtype: DType,
+) -> Lowered {
     let mapping = Mapping { scale, zero_point, axis: None, min: quant_min, max: quant_max };
     quantize(cx, input, &mapping, dtype)
 }
 
 /// [`quantize_per_tensor`] with a range that is only known at run time.
-fn quantize_per_tensor_in_range(cx: &Cx, args: QuantizeInRangeArgs) -> Lowered {
-    let x = cx.cast(args.input, DType::F32);
+fn quantize_per_tensor_in_range(
+    cx: &Cx,
+    input: Value,
+    scale: Value,
+    zero_point: Value,
+    quant_min: Value,
+    quant_max: Value,
+    dtype: DType,
+) -> Lowered {
+    let x = cx.cast(input, DType::F32);
     let float = |v| cx.cast(first(cx, v), DType::F32);
-    let scale = float(args.scale);
-    let level = cx.add(cx.round(cx.div(x, scale)), float(args.zero_point));
-    let above = cx.maximum(level, float(args.quant_min));
-    Ok(cx.cast(cx.minimum(above, float(args.quant_max)), args.dtype))
+    let scale = float(scale);
+    let level = cx.add(cx.round(cx.div(x, scale)), float(zero_point));
+    let above = cx.maximum(level, float(quant_min));
+    Ok(cx.cast(cx.minimum(above, float(quant_max)), dtype))
 }
 
 /// `clamp(round(x / scale) + zero_point)` with a scale and zero point for each channel.

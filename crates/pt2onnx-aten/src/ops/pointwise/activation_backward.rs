@@ -74,16 +74,6 @@ fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Number, _: bool) -
 }
 
 arguments! {
-    /// Arguments of the gradient of `elu`.
-    struct EluBackwardArgs {
-        grad_output: Value,
-        alpha: f64,
-        scale: f64,
-        input_scale: f64,
-        is_result: bool,
-        self_or_result: Value,
-    }
-
     /// Arguments of the gradient of `rrelu`.
     struct RreluBackwardArgs {
         grad_output: Value,
@@ -98,10 +88,16 @@ arguments! {
 
 /// The slope is `scale` of positive `x`, otherwise `scale * alpha * input_scale * exp(input_scale *
 /// x)`, which is `input_scale * (y + alpha * scale)` of the output `y`.
-fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
-    let EluBackwardArgs { grad_output: grad, alpha, scale, input_scale, .. } = args;
-    let x = args.self_or_result;
-    let negative = if args.is_result {
+fn elu_backward(
+    cx: &Cx,
+    grad: Value,
+    alpha: f64,
+    scale: f64,
+    input_scale: f64,
+    is_result: bool,
+    x: Value,
+) -> Lowered {
+    let negative = if is_result {
         cx.mul(cx.add(x, alpha * scale), input_scale)
     } else {
         cx.mul(cx.exp(cx.mul(x, input_scale)), input_scale * alpha * scale)

@@ -11,8 +11,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::clamp_Tensor, clamp),
     op!(aten::clamp_max, clamp_max),
     op!(aten::clamp_max_Tensor, clamp_max),
-    op!(aten::clamp_min, clamp_min),
-    op!(aten::clamp_min_Tensor, clamp_min),
+    op!(aten::clamp_min, clamp),
+    op!(aten::clamp_min_Tensor, clamp),
     op!(aten::clip, clamp),
     op!(aten::clip_Tensor, clamp),
     op!(aten::eq_Scalar, equal, complex = equal_complex),
@@ -218,10 +218,6 @@ fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 fn clamp_max(cx: &Cx, x: Value, max: TensorOrScalar) -> Lowered {
     clamp(cx, x, None, Some(max))
-}
-
-fn clamp_min(cx: &Cx, x: Value, min: TensorOrScalar) -> Lowered {
-    clamp(cx, x, Some(min), None)
 }
 
 /// `min(max(x, min), max)`. The bounds take part in type promotion.

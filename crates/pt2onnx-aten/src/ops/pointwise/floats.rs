@@ -60,7 +60,7 @@ fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
     if !cx.dtype(n).is_int() || !cx.dtype(x).is_float() {
         // PyTorch records float32 for a narrower power without dimensions, whose type the result
         // has.
-        let (x, power) = cx.promote(x, power_of_two(cx, n));
+        let (x, power) = cx.promote(x, cx.pow(2, cx.to_float(n)));
         return Ok(cx.cast(cx.mul(x, power), cx.out_dtype()?));
     }
     let wide = cx.cast(x, DType::F64);
@@ -83,10 +83,6 @@ fn ldexp_complex(cx: &Cx, x: Complex, n: Complex) -> Lowered {
     let dtype = cx.out_dtype()?;
     let power = n.cast(cx, dtype).scale(cx, std::f64::consts::LN_2).exp(cx);
     Ok(cx.pairs(x.cast(cx, dtype).mul(cx, power)))
-}
-
-fn power_of_two(cx: &Cx, n: Value) -> Value {
-    cx.pow(2, cx.to_float(n))
 }
 
 /// `x = mantissa * 2^exponent` with `1/2 <= |mantissa| < 1`. The logarithm gives the exponent,

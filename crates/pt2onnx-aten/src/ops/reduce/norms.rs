@@ -72,14 +72,6 @@ impl FromArg for Order {
     }
 }
 
-/// `|x|` of complex numbers; `x` itself if it is real, because no norm depends on the sign.
-fn magnitudes(cx: &Cx, x: Complex) -> Value {
-    match x.im {
-        Some(_) => x.abs(cx),
-        None => x.re,
-    }
-}
-
 /// `sum(|x|^p)^(1/p)` in the recorded type; the other orders are those of [`norm`].
 fn vector_norm(cx: &Cx, args: NormArgs) -> Lowered {
     let x = args.input.cast(cx, cx.out_dtype()?);
@@ -109,7 +101,9 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     };
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
-        let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
+        // No norm depends on the sign.
+        let lengths = x.im.map_or(x.re, |_| x.abs(cx));
+        let sums = reduce(cx, Reduction::L1, cx.cast(lengths, dtype), &[summed], true);
         if is_empty_along(cx, sums, &[other]) {
             // In PyTorch the largest of no sums is 0.
             cx.reduce(Reduction::Sum, sums, &[other], true)
@@ -182,15 +176,9 @@ fn dist_complex(cx: &Cx, a: Complex, b: Complex, p: f64) -> Lowered {
     Ok(complex_norm(cx, off, p, &all_axes(cx, off.re), false))
 }
 
-arguments! {
-    /// Arguments of distances between all rows.
-    struct CdistArgs { x1: Value, x2: Value, p: f64, compute_mode: Ignored }
-}
-
-/// The distance of each row of `x1` to each row of `x2`.
-fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
-    let p = args.p;
-    let (a, b) = cx.promote(args.x1, args.x2);
+/// The distance of each row of `a` to each row of `b`.
+fn cdist(cx: &Cx, a: Value, b: Value, p: f64, _mode: Ignored) -> Lowered {
+    let (a, b) = cx.promote(a, b);
     let (from, to) = (rank_from(cx, a, 2)? - 1, rank_from(cx, b, 2)? - 2);
     let off = cx.sub(cx.unsqueeze(a, &[from]), cx.unsqueeze(b, &[to]));
     let last = cx.rank(off) - 1;

@@ -162,12 +162,9 @@ fn prod_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
 
 /// The sum of all elements that are not NaN.
 fn nansum(cx: &Cx, args: ReduceArgs) -> Lowered {
-    sum(cx, ReduceArgs { input: without_nan(cx, args.input), ..args })
-}
-
-/// `x` with zeros for NaN.
-fn without_nan(cx: &Cx, x: Value) -> Value {
-    if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), 0.0, x) } else { x }
+    let x = args.input;
+    let input = if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), 0.0, x) } else { x };
+    sum(cx, ReduceArgs { input, ..args })
 }
 
 /// The mean of all elements that are not NaN.

@@ -119,28 +119,23 @@ fn bucketize(
     Ok(search(cx, boundaries, x, right, out_int32))
 }
 
-arguments! {
-    /// Arguments of searches in sorted sequences.
-    struct SearchArgs {
-        sorted_sequence: Value,
-        input: TensorOrScalar,
-        out_int32: bool,
-        right: bool,
-        side: Option<String>,
-        sorter: Option<Value>,
-    }
-}
-
 /// The index where each element of `input` belongs in the sorted sequence; `sorter` holds the order
 /// that sorts it.
-fn searchsorted(cx: &Cx, args: SearchArgs) -> Lowered {
-    let sequence = args.sorted_sequence;
-    let sorted = match args.sorter {
+fn searchsorted(
+    cx: &Cx,
+    sequence: Value,
+    x: TensorOrScalar,
+    out_int32: bool,
+    right: bool,
+    side: Option<String>,
+    sorter: Option<Value>,
+) -> Lowered {
+    let sorted = match sorter {
         Some(order) => gather_elements(cx, sequence, order, cx.rank(sequence) - 1),
         None => sequence,
     };
-    let right = args.right || args.side.as_deref() == Some("right");
-    Ok(search(cx, sorted, args.input, right, args.out_int32))
+    let right = right || side.as_deref() == Some("right");
+    Ok(search(cx, sorted, x, right, out_int32))
 }
 
 /// Whether each element is one of `among`.

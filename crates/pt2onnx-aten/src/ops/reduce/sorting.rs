@@ -9,7 +9,7 @@ use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, checks, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -212,22 +212,17 @@ fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
     along(Reduction::Max, cx.select(chosen, here, 0), true)
 }
 
-arguments! {
-    /// Arguments of quantiles.
-    struct QuantileArgs {
-        input: Value,
-        q: TensorOrScalar,
-        dim: Option<i64>,
-        keepdim: bool,
-        interpolation: String,
-        ignore_nan: bool,
-    }
-}
-
 /// The `q`-quantiles: between the two neighbours of `q * (n - 1)` in sorted order, where `n` counts
 /// all elements, or those that are not NaN.
-fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
-    let QuantileArgs { input: x, q, dim, keepdim, interpolation: how, ignore_nan } = args;
+fn quantile(
+    cx: &Cx,
+    x: Value,
+    q: TensorOrScalar,
+    dim: Option<i64>,
+    keepdim: bool,
+    how: String,
+    ignore_nan: bool,
+) -> Lowered {
     let dtype = cx.dtype(x);
     let q = cx.as_tensor(&q, dtype);
     let rank = cx.rank(x);

@@ -13,8 +13,8 @@ use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_reshape_alias, reshape_by_two, parts, meta = meta_view),
-    op!(aten::_reshape_alias_copy, reshape_by_two, parts, meta = meta_view),
+    op!(aten::_reshape_alias, reshape, parts, meta = meta_view),
+    op!(aten::_reshape_alias_copy, reshape, parts, meta = meta_view),
     op!(aten::_reshape_copy, reshape, parts, meta = meta_view),
     op!(aten::_unsafe_view, reshape, parts, meta = meta_view),
     op!(aten::adjoint, swap_last, complex = adjoint),
@@ -29,7 +29,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::expand, expand, parts, meta = meta_expand),
     op!(aten::expand_as, expand, complex = expand_as_complex, meta = meta::like_other),
     op!(aten::expand_copy, expand, parts, meta = meta_expand),
-    op!(aten::flatten_using_ints, reshape_by_two, parts, meta = meta_flatten),
+    op!(aten::flatten_using_ints, reshape, parts, meta = meta_flatten),
     op!(aten::mH, swap_last, complex = adjoint),
     op!(aten::mT, swap_last, parts),
     op!(aten::matrix_H, swap_last, complex = adjoint),
@@ -55,7 +55,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::t_copy, t, parts),
     op!(aten::transpose_int, transpose, parts),
     op!(aten::transpose_copy_int, transpose, parts),
-    op!(aten::unflatten_int, reshape_by_two, parts, meta = meta_unflatten),
+    op!(aten::unflatten_int, reshape, parts, meta = meta_unflatten),
     op!(aten::unsqueeze, unsqueeze, parts),
     op!(aten::unsqueeze_copy, unsqueeze, parts),
     op!(aten::view, reshape, parts, meta = meta_view),
@@ -63,8 +63,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::view_copy, reshape, parts, meta = meta_view),
 ];
 
-/// `Reshape` to the recorded sizes, which PyTorch computed from the parameter.
-fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
+/// `Reshape` to the recorded sizes, which PyTorch computed from the parameters.
+fn reshape(cx: &Cx, x: Value, _sizes: Ignored, _more: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
 
@@ -94,11 +94,6 @@ fn squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
 fn squeezed(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered<Vec<usize>> {
     let dims = dims.unwrap_or_else(|| (0..cx.rank(x) as i64).collect());
     dims.iter().map(|&dim| cx.axis(x, dim)).collect()
-}
-
-/// [`reshape`] for ops with two such parameters.
-fn reshape_by_two(cx: &Cx, x: Value, _sizes: Ignored, _more: Ignored) -> Lowered {
-    to_recorded(cx, x)
 }
 
 /// Each reshaped to its recorded sizes.
