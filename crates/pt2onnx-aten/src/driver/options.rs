@@ -3,19 +3,12 @@
 use super::originals::Originals;
 use pt2onnx_fx::graph::OpName;
 use pt2onnx_tensor::DType;
+use serde::{Deserialize, Serialize};
+use strum::{EnumMessage, VariantArray};
 
 /// How much metadata about the source program a model has.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, EnumMessage, Serialize, VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -85,16 +78,7 @@ impl From<State> for Options<'_> {
 
 /// Treatment of the final values of buffers, parameters and inputs that a program writes into.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, EnumMessage, Serialize, VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -124,16 +108,7 @@ serde_plain::derive_fromstr_from_deserialize!(State);
 /// None or not given are left out. The attribute `overload_name` has the overload, unless it is the
 /// default one.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumMessage,
-    strum::VariantArray,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, EnumMessage, Serialize, VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
