@@ -1,4 +1,4 @@
-//! `checks!`: calls beside the lowerings, and the ONNX graphs that they become.
+//! `checks!`: calls beside the lowerings, and the ONNX nodes that they become.
 //! `tests/it/checks.rs` reads them from the sources.
 
 /// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX nodes or the error
@@ -8,11 +8,10 @@
 ///
 /// ```ignore
 /// checks! {
-///     what_is_shown {
-///         "aten.relu(x: f32[s0, 8]) -> f32[s0, 8]" => "...";
-///         "aten.amax(x: f32[s0, 8]) -> f32[]", assume_finite => "...";
-///         "aten.sort(x: f32[8]) -> (f32[8], i64[8])", from = "aten.isin.Tensor_Tensor" => "...";
-///     }
+///     // What they show.
+///     "aten.relu(x: f32[s0, 8]) -> f32[s0, 8]" => "relu = Relu (x)";
+///     "aten.amax(x: f32[s0, 8]) -> f32[]", assume_finite => "...";
+///     "aten.sort(x: f32[8]) -> (f32[8], i64[8])", from = "aten.isin.Tensor_Tensor" => "...";
 /// }
 /// ```
 macro_rules! checks {
@@ -22,20 +21,19 @@ macro_rules! checks {
 pub(crate) use checks;
 
 checks! {
-    a_graph_or_an_error {
-        "aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]" => "
-        val_0 = Cast <to: int = 1> (y)
-        val_1 = Mul (val_0, 2.0)
-        add = Add (x, val_1)
-        ";
-        "aten.no_such_op(x: f32[2]) -> f32[2]" => "
-        parts of the program cannot be translated:
-          aten.no_such_op.default (node `no_such_op`): no translation is registered for aten.no_such_op.default
-        ";
-        "aten.add.Tensor(x: f32[2)" => "
-        expected `,` or `]`, found `)` (line 1, column 25)
-            aten.add.Tensor(x: f32[2)
-                                    ^
-        ";
-    }
+    // A graph or an error.
+    "aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]" => "
+    val_0 = Cast <to: int = 1> (y)
+    val_1 = Mul (val_0, 2.0)
+    add = Add (x, val_1)
+    ";
+    "aten.no_such_op(x: f32[2]) -> f32[2]" => "
+    parts of the program cannot be translated:
+      aten.no_such_op.default (node `no_such_op`): no translation is registered for aten.no_such_op.default
+    ";
+    "aten.add.Tensor(x: f32[2)" => "
+    expected `,` or `]`, found `)` (line 1, column 25)
+        aten.add.Tensor(x: f32[2)
+                                ^
+    ";
 }

@@ -439,71 +439,66 @@ fn attention_of_pytorch(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
 }
 
 checks! {
-    rotary_embedding_is_an_operator {
-        "onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]" => "
-        RotaryEmbedding = RotaryEmbedding (x, c, s)
-        ";
-    }
+    // Rotary embedding is an operator.
+    "onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]" => "
+    RotaryEmbedding = RotaryEmbedding (x, c, s)
+    ";
 
-    what_may_be_none {
-        "pt2onnx.optional(x: f32[2], c: b8[]) -> Token()" => "
-        optional = If <then_branch: graph = then_branch () => (optional(float[2]) val_0)
-        {
-          val_0 = Optional (x)
-        }, else_branch: graph = else_branch () => (optional(float[2]) val_1)
-        {
-          val_1 = Optional <type: type_proto = float[2]> ()
-        }> (c)
-        ";
-    }
+    // A tensor that may be None.
+    "pt2onnx.optional(x: f32[2], c: b8[]) -> Token()" => "
+    optional = If <then_branch: graph = then_branch () => (optional(float[2]) val_0)
+    {
+      val_0 = Optional (x)
+    }, else_branch: graph = else_branch () => (optional(float[2]) val_1)
+    {
+      val_1 = Optional <type: type_proto = float[2]> ()
+    }> (c)
+    ";
 
-    lists_of_tensors_of_any_sizes {
-        "pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()" => "
-        list_of_tensors = SequenceConstruct (x, y)
-        ";
-        "pt2onnx.list_of_tensors([], torch.float16) -> Token()" => "
-        list_of_tensors = SequenceEmpty <dtype: int = 10> ()
-        ";
-    }
+    // Lists of tensors of any sizes.
+    "pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()" => "
+    list_of_tensors = SequenceConstruct (x, y)
+    ";
+    "pt2onnx.list_of_tensors([], torch.float16) -> Token()" => "
+    list_of_tensors = SequenceEmpty <dtype: int = 10> ()
+    ";
 
-    groups_of_columns {
-        "aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]" => r#"
-        val_0 = Cast <to: int = 7> (o)
-        val_1 = Expand (0.0, [4, 0])
-        val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, int64[1] val_6, float[4,?] val_7) => (bool val_8, int64[1] val_9, float[4,"?1 + ?2"] val_10)
-        {
-          val_11 = Gather <axis: int = 0> (val_0, val_4)
-          val_9 = Reshape (val_11, [1])
-          val_12 = Gather <axis: int = 0> (x, val_4)
-          val_13 = Slice (w, val_6, val_9, [1])
-          val_14 = MatMul (val_12, val_13)
-          val_8 = Identity (val_5)
-          val_10 = Concat <axis: int = 1> (val_7, val_14)
-        }> (2, "", [0], val_1)
-        val_15 = Sub ([8], val_2)
-        val_16 = Concat <axis: int = 0> ([0], val_15)
-        _grouped_mm = Pad (val_3, val_16, "", [1])
-        "#;
-    }
+    // Groups of columns.
+    "aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]" => r#"
+    val_0 = Cast <to: int = 7> (o)
+    val_1 = Expand (0.0, [4, 0])
+    val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, int64[1] val_6, float[4,?] val_7) => (bool val_8, int64[1] val_9, float[4,"?1 + ?2"] val_10)
+    {
+      val_11 = Gather <axis: int = 0> (val_0, val_4)
+      val_9 = Reshape (val_11, [1])
+      val_12 = Gather <axis: int = 0> (x, val_4)
+      val_13 = Slice (w, val_6, val_9, [1])
+      val_14 = MatMul (val_12, val_13)
+      val_8 = Identity (val_5)
+      val_10 = Concat <axis: int = 1> (val_7, val_14)
+    }> (2, "", [0], val_1)
+    val_15 = Sub ([8], val_2)
+    val_16 = Concat <axis: int = 0> ([0], val_15)
+    _grouped_mm = Pad (val_3, val_16, "", [1])
+    "#;
 
-    a_mask_before_the_softcap {
-        "onnx.Attention.opset23(q: f32[1, 2, 4, 8], k: f32[1, 2, 6, 8], v: f32[1, 2, 6, 8], m: f32[4, 6], softcap = 2.0) -> (f32[1, 2, 4, 8], f32[1, 2, 6, 8], f32[1, 2, 6, 8], f32[1, 2, 4, 6])" => "
-        val_0 = Unsqueeze (k, [2])
-        val_1 = Reshape (val_0, [1, 2, 6, 8])
-        val_2 = Unsqueeze (v, [2])
-        val_3 = Reshape (val_2, [1, 2, 6, 8])
-        val_4 = Mul (q, 0.59460354)
-        val_5 = Mul (val_1, 0.59460354)
-        val_6 = Transpose <perm: ints = [0, 1, 3, 2]> (val_5)
-        Attention_3 = MatMul (val_4, val_6)
-        val_7 = Add (Attention_3, m)
-        val_8 = Div (val_7, 2.0)
-        val_9 = Tanh (val_8)
-        val_10 = Mul (val_9, 2.0)
-        val_11 = Softmax (val_10)
-        Attention_0 = MatMul (val_11, val_3)
-        Attention_1 = Identity (k)
-        Attention_2 = Identity (v)
-        ";
-    }
+    // A mask before the softcap.
+    "onnx.Attention.opset23(q: f32[1, 2, 4, 8], k: f32[1, 2, 6, 8], v: f32[1, 2, 6, 8], m: f32[4, 6], softcap = 2.0) -> (f32[1, 2, 4, 8], f32[1, 2, 6, 8], f32[1, 2, 6, 8], f32[1, 2, 4, 6])" => "
+    val_0 = Unsqueeze (k, [2])
+    val_1 = Reshape (val_0, [1, 2, 6, 8])
+    val_2 = Unsqueeze (v, [2])
+    val_3 = Reshape (val_2, [1, 2, 6, 8])
+    val_4 = Mul (q, 0.59460354)
+    val_5 = Mul (val_1, 0.59460354)
+    val_6 = Transpose <perm: ints = [0, 1, 3, 2]> (val_5)
+    Attention_3 = MatMul (val_4, val_6)
+    val_7 = Add (Attention_3, m)
+    val_8 = Div (val_7, 2.0)
+    val_9 = Tanh (val_8)
+    val_10 = Mul (val_9, 2.0)
+    val_11 = Softmax (val_10)
+    Attention_0 = MatMul (val_11, val_3)
+    Attention_1 = Identity (k)
+    Attention_2 = Identity (v)
+    ";
 }

@@ -6,7 +6,7 @@ use pt2onnx_fx::{passes, text};
 use pt2onnx_ir::Model;
 use std::{collections::HashMap, env, fmt::Write, fs, sync::Arc};
 use syn::{
-    Ident, LitStr, Token, braced,
+    Ident, LitStr, Token,
     parse::{ParseStream, Parser},
 };
 
@@ -40,16 +40,10 @@ impl Check {
         Ok(Self { call, assume_finite, from, expected })
     }
 
-    /// Several groups of checks: `name { .. }`.
     fn parse_all(input: ParseStream) -> syn::Result<Vec<Self>> {
         let mut checks = Vec::new();
         while !input.is_empty() {
-            input.parse::<Ident>()?;
-            let group;
-            braced!(group in input);
-            while !group.is_empty() {
-                checks.push(Self::parse(&group)?);
-            }
+            checks.push(Self::parse(input)?);
         }
         Ok(checks)
     }
@@ -153,16 +147,22 @@ fn replace_words(text: &str, mut new: impl FnMut(&str) -> Option<String>) -> Str
     text.split_inclusive(between).map(replace).collect()
 }
 
-/// A string literal that shows `text` as `checks!` has it.
-fn literal(text: &str) -> String {
+/// A string literal that shows `text` as `checks!` has it: in the call's line if it fits behind
+/// `column`.
+fn literal(text: &str, column: usize) -> String {
     let hashes = if text.contains(['"', '\\']) { "#" } else { "" };
     let raw = if hashes.is_empty() { "" } else { "r" };
+    let text = text.trim_end();
+    let inline = format!("{raw}{hashes}\"{text}\"{hashes}");
+    if !text.contains('\n') && column + inline.chars().count() < 100 {
+        return inline;
+    }
     let mut literal = format!("{raw}{hashes}\"\n");
-    for line in text.trim_end().lines() {
-        let indent = if line.is_empty() { "" } else { "        " };
+    for line in text.lines() {
+        let indent = if line.is_empty() { "" } else { "    " };
         writeln!(literal, "{indent}{line}").unwrap();
     }
-    literal + "        \"" + hashes
+    literal + "    \"" + hashes
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn calls_become_what_is_shown() {
             count += checks.len();
             // From the end, so that the places before stay what they are.
             for check in checks.iter().rev() {
-                let found = literal(&check.run(&registry));
                 let place = check.expected.span();
+                let found = literal(&check.run(&registry), place.start().column);
                 if found != source[place.byte_range()] {
                     let (file, line) = (path.display(), place.start().line);
                     writeln!(failed, "{file}:{line}: {} => {found}\n", check.call.value()).unwrap();

@@ -416,30 +416,25 @@ fn meta_tensor(cx: &Cx, args: Data) -> Lowered {
 }
 
 checks! {
-    ranges_of_floats_are_computed_from_integers {
-        "aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]" => "
-        arange = Cast <to: int = 1> (double[8] {0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25})
-        ";
-    }
+    // Ranges of floats are computed from integers.
+    "aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]" => "
+    arange = Cast <to: int = 1> (double[8] {0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25})
+    ";
 
-    sizes_of_run_time {
-        "aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Concat <axis: int = 0> (val_0, [3])
-        new_ones = Expand (int32 {1}, val_1)
-        ";
-        "aten.eye(n: Sym(s0)) -> f32[s0, s0]" => "
-        val_0 = Range (0, n, 1)
-        val_1 = Unsqueeze (val_0, [1])
-        val_2 = Range (0, n, 1)
-        val_3 = Equal (val_1, val_2)
-        eye = Cast <to: int = 1> (val_3)
-        ";
-    }
+    // Sizes of run time.
+    "aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Concat <axis: int = 0> (val_0, [3])
+    new_ones = Expand (int32 {1}, val_1)
+    ";
+    "aten.eye(n: Sym(s0)) -> f32[s0, s0]" => "
+    val_0 = Range (0, n, 1)
+    val_1 = Unsqueeze (val_0, [1])
+    val_2 = Range (0, n, 1)
+    val_3 = Equal (val_1, val_2)
+    eye = Cast <to: int = 1> (val_3)
+    ";
 
-    numbers_along_a_dimension {
-        "aten._dim_arange(x: f32[2, 3], -1) -> i64[3]" => "
-        => [0, 1, 2]
-        ";
-    }
+    // Numbers along a dimension.
+    "aten._dim_arange(x: f32[2, 3], -1) -> i64[3]" => "=> [0, 1, 2]";
 }

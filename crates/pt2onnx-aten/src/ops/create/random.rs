@@ -341,30 +341,28 @@ fn meta_permutation(cx: &Cx, args: Permutation) -> Lowered {
 }
 
 checks! {
-    integers_from_uniform_doubles {
-        "aten.randint.low(3, 10, [4]) -> i64[4]" => "
-        val_0 = Cast <to: int = 11> (7)
-        val_1 = RandomUniform <shape: ints = [4], dtype: int = 11> ()
-        val_2 = Mul (val_1, val_0)
-        val_3 = Cast <to: int = 7> (val_2)
-        randint = Add (val_3, 3)
-        ";
-    }
+    // Integers from uniform doubles.
+    "aten.randint.low(3, 10, [4]) -> i64[4]" => "
+    val_0 = Cast <to: int = 11> (7)
+    val_1 = RandomUniform <shape: ints = [4], dtype: int = 11> ()
+    val_2 = Mul (val_1, val_0)
+    val_3 = Cast <to: int = 7> (val_2)
+    randint = Add (val_3, 3)
+    ";
 
-    each_part_has_half_of_the_variance {
-        "aten.randn_like(x: c64[s0]) -> c64[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Expand (0.0, val_1)
-        val_3 = RandomNormalLike (val_2)
-        val_4 = Mul (val_3, 0.70710677)
-        val_5 = Gather <axis: int = 1> (x, 1)
-        val_6 = Expand (0.0, val_1)
-        val_7 = RandomNormalLike (val_6)
-        val_8 = Mul (val_7, 0.70710677)
-        val_9 = Unsqueeze (val_4, [1])
-        val_10 = Unsqueeze (val_8, [1])
-        randn_like = Concat <axis: int = 1> (val_9, val_10)
-        ";
-    }
+    // Each part has half of the variance.
+    "aten.randn_like(x: c64[s0]) -> c64[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Expand (0.0, val_1)
+    val_3 = RandomNormalLike (val_2)
+    val_4 = Mul (val_3, 0.70710677)
+    val_5 = Gather <axis: int = 1> (x, 1)
+    val_6 = Expand (0.0, val_1)
+    val_7 = RandomNormalLike (val_6)
+    val_8 = Mul (val_7, 0.70710677)
+    val_9 = Unsqueeze (val_4, [1])
+    val_10 = Unsqueeze (val_8, [1])
+    randn_like = Concat <axis: int = 1> (val_9, val_10)
+    ";
 }

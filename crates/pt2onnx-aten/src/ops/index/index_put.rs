@@ -162,44 +162,40 @@ fn masked_index_put(
 }
 
 checks! {
-    values_at_a_mask_scatter {
-        "aten.index_put(x: f32[s0, 4], [m: b8[s0]], v: f32[s1, 4]) -> f32[s0, 4]" => "
-        val_0 = NonZero (m)
-        val_1 = Transpose <perm: ints = [1, 0]> (val_0)
-        index_put = ScatterND (x, val_1, v)
-        ";
-    }
+    // Values at a mask scatter.
+    "aten.index_put(x: f32[s0, 4], [m: b8[s0]], v: f32[s1, 4]) -> f32[s0, 4]" => "
+    val_0 = NonZero (m)
+    val_1 = Transpose <perm: ints = [1, 0]> (val_0)
+    index_put = ScatterND (x, val_1, v)
+    ";
 
-    one_value_at_a_mask {
-        "aten.index_put(x: f32[s0, s1, 4], [m: b8[s0, s1]], v: f32[]) -> f32[s0, s1, 4]" => "
-        val_0 = Unsqueeze (m, [2])
-        index_put = Where (val_0, v, x)
-        ";
-    }
+    // One value at a mask.
+    "aten.index_put(x: f32[s0, s1, 4], [m: b8[s0, s1]], v: f32[]) -> f32[s0, s1, 4]" => "
+    val_0 = Unsqueeze (m, [2])
+    index_put = Where (val_0, v, x)
+    ";
 
-    accumulated_rows {
-        "aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]" => r#"
-        val_0 = Unsqueeze (i, [1])
-        index_put = ScatterND <reduction: string = "add"> (x, val_0, v)
-        "#;
-    }
+    // Accumulated rows.
+    "aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]" => r#"
+    val_0 = Unsqueeze (i, [1])
+    index_put = ScatterND <reduction: string = "add"> (x, val_0, v)
+    "#;
 
-    several_masks_count_the_same {
-        "aten.index_put(x: f32[3, 4], [a: b8[3], b: b8[4]], v: f32[]) -> f32[3, 4]" => "
-        val_0 = NonZero (a)
-        val_1 = Gather <axis: int = 0> (val_0, 0)
-        val_2 = NonZero (b)
-        val_3 = Gather <axis: int = 0> (val_2, 0)
-        val_4 = Add (val_1, val_3)
-        val_5 = Shape (val_4)
-        val_6 = Expand (val_1, val_5)
-        val_7 = Expand (val_3, val_5)
-        val_8 = Unsqueeze (val_6, [1])
-        val_9 = Unsqueeze (val_7, [1])
-        val_10 = Concat <axis: int = 1> (val_8, val_9)
-        val_11 = Shape <start: int = 0, end: int = 1> (val_6)
-        val_12 = Expand (v, val_11)
-        index_put = ScatterND (x, val_10, val_12)
-        ";
-    }
+    // Several masks count the same.
+    "aten.index_put(x: f32[3, 4], [a: b8[3], b: b8[4]], v: f32[]) -> f32[3, 4]" => "
+    val_0 = NonZero (a)
+    val_1 = Gather <axis: int = 0> (val_0, 0)
+    val_2 = NonZero (b)
+    val_3 = Gather <axis: int = 0> (val_2, 0)
+    val_4 = Add (val_1, val_3)
+    val_5 = Shape (val_4)
+    val_6 = Expand (val_1, val_5)
+    val_7 = Expand (val_3, val_5)
+    val_8 = Unsqueeze (val_6, [1])
+    val_9 = Unsqueeze (val_7, [1])
+    val_10 = Concat <axis: int = 1> (val_8, val_9)
+    val_11 = Shape <start: int = 0, end: int = 1> (val_6)
+    val_12 = Expand (v, val_11)
+    index_put = ScatterND (x, val_10, val_12)
+    ";
 }

@@ -251,36 +251,32 @@ fn meta_one_hot(cx: &Cx, x: Value, classes: i64) -> Lowered {
 }
 
 checks! {
-    indices_whose_dimensions_differ_gather_one_after_another {
-        "aten.index.Tensor(x: b8[s0, s1], [i: i64[s0, 1, 1, 1], j: i64[s2]]) -> b8[s0, 1, 1, s2]" => "
-        val_0 = Gather <axis: int = 1> (x, j)
-        val_1 = Reshape (i, [0])
-        val_2 = Gather <axis: int = 0> (val_0, val_1)
-        index = Unsqueeze (val_2, [1, 2])
-        ";
-    }
+    // Indices whose dimensions differ gather one after another.
+    "aten.index.Tensor(x: b8[s0, s1], [i: i64[s0, 1, 1, 1], j: i64[s2]]) -> b8[s0, 1, 1, s2]" => "
+    val_0 = Gather <axis: int = 1> (x, j)
+    val_1 = Reshape (i, [0])
+    val_2 = Gather <axis: int = 0> (val_0, val_1)
+    index = Unsqueeze (val_2, [1, 2])
+    ";
 
-    a_mask_alone_compresses {
-        "aten.index.Tensor(x: f32[s0, 4], [m: b8[s0]]) -> f32[u0, 4]" => "
-        index = Compress <axis: int = 0> (x, m)
-        ";
-    }
+    // A mask alone compresses.
+    "aten.index.Tensor(x: f32[s0, 4], [m: b8[s0]]) -> f32[u0, 4]" => "
+    index = Compress <axis: int = 0> (x, m)
+    ";
 
-    separate_indices_are_gathers {
-        "aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]" => "
-        val_0 = Gather <axis: int = 1> (x, j)
-        val_1 = Reshape (i, [4])
-        index = Gather <axis: int = 0> (val_0, val_1)
-        ";
-    }
+    // Separate indices are gathers.
+    "aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]" => "
+    val_0 = Gather <axis: int = 1> (x, j)
+    val_1 = Reshape (i, [4])
+    index = Gather <axis: int = 0> (val_0, val_1)
+    ";
 
-    indices_that_are_apart_come_first {
-        "aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]" => "
-        val_0 = Unsqueeze (i, [1])
-        val_1 = Unsqueeze (j, [1])
-        val_2 = Concat <axis: int = 1> (val_0, val_1)
-        val_3 = Transpose <perm: ints = [0, 2, 1]> (x)
-        index = GatherND (val_3, val_2)
-        ";
-    }
+    // Indices that are apart come first.
+    "aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]" => "
+    val_0 = Unsqueeze (i, [1])
+    val_1 = Unsqueeze (j, [1])
+    val_2 = Concat <axis: int = 1> (val_0, val_1)
+    val_3 = Transpose <perm: ints = [0, 2, 1]> (x)
+    index = GatherND (val_3, val_2)
+    ";
 }

@@ -95,23 +95,21 @@ fn meta_nonzero_static(cx: &Cx, x: Value, size: Expr) -> Lowered {
 }
 
 checks! {
-    as_many_as_there_are_places {
-        "aten.masked_scatter(x: f32[s0, s1], m: b8[s0, s1], v: f32[s2]) -> f32[s0, s1]" => "
-        val_0 = NonZero (m)
-        val_1 = Shape <start: int = 1> (val_0)
-        val_2 = Slice (v, [0], val_1, [0])
-        val_3 = Transpose <perm: ints = [1, 0]> (val_0)
-        masked_scatter = ScatterND (x, val_3, val_2)
-        ";
-    }
+    // As many as there are places.
+    "aten.masked_scatter(x: f32[s0, s1], m: b8[s0, s1], v: f32[s2]) -> f32[s0, s1]" => "
+    val_0 = NonZero (m)
+    val_1 = Shape <start: int = 1> (val_0)
+    val_2 = Slice (v, [0], val_1, [0])
+    val_3 = Transpose <perm: ints = [1, 0]> (val_0)
+    masked_scatter = ScatterND (x, val_3, val_2)
+    ";
 
-    selected_elements {
-        "aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Concat <axis: int = 0> (val_0, [1])
-        val_2 = Expand (m, val_1)
-        val_3 = Reshape (val_2, [-1])
-        masked_select = Compress (x, val_3)
-        ";
-    }
+    // Selected elements.
+    "aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Concat <axis: int = 0> (val_0, [1])
+    val_2 = Expand (m, val_1)
+    val_3 = Reshape (val_2, [-1])
+    masked_select = Compress (x, val_3)
+    ";
 }

@@ -351,77 +351,72 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
 }
 
 checks! {
-    a_cache_along_its_axis {
-        "aten.index_copy(x: f32[1, 8, s0, 64], 2, i: i64[s1], v: f32[1, 8, s1, 64]) -> f32[1, 8, s0, 64]" => "
-        val_0 = Unsqueeze (i, [1])
-        val_1 = Expand (val_0, [1, 8, 1, 64])
-        index_copy = ScatterElements <axis: int = 2> (x, val_1, v)
-        ";
-    }
+    // A cache along its axis.
+    "aten.index_copy(x: f32[1, 8, s0, 64], 2, i: i64[s1], v: f32[1, 8, s1, 64]) -> f32[1, 8, s0, 64]" => "
+    val_0 = Unsqueeze (i, [1])
+    val_1 = Expand (val_0, [1, 8, 1, 64])
+    index_copy = ScatterElements <axis: int = 2> (x, val_1, v)
+    ";
 
-    mean_without_what_was_there {
-        "aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]" => r#"
-        val_0 = Expand (0.0, [3])
-        val_1 = Unsqueeze (i, [1])
-        val_2 = ScatterND (x, val_1, val_0)
-        val_3 = Unsqueeze (i, [1])
-        val_4 = ScatterND <reduction: string = "add"> (val_2, val_3, v)
-        val_5 = Expand (0.0, [4])
-        val_6 = Expand (1.0, [3])
-        val_7 = Unsqueeze (i, [1])
-        val_8 = ScatterND <reduction: string = "add"> (val_5, val_7, val_6)
-        val_9 = Max (val_8, 1.0)
-        index_reduce = Div (val_4, val_9)
-        "#;
-    }
+    // A mean without what was there.
+    "aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]" => r#"
+    val_0 = Expand (0.0, [3])
+    val_1 = Unsqueeze (i, [1])
+    val_2 = ScatterND (x, val_1, val_0)
+    val_3 = Unsqueeze (i, [1])
+    val_4 = ScatterND <reduction: string = "add"> (val_2, val_3, v)
+    val_5 = Expand (0.0, [4])
+    val_6 = Expand (1.0, [3])
+    val_7 = Unsqueeze (i, [1])
+    val_8 = ScatterND <reduction: string = "add"> (val_5, val_7, val_6)
+    val_9 = Max (val_8, 1.0)
+    index_reduce = Div (val_4, val_9)
+    "#;
 
-    source_is_cropped {
-        "aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]" => r#"
-        val_0 = Slice (v, [0], [2], [0])
-        scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_0)
-        "#;
-    }
+    // The source is cropped.
+    "aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]" => r#"
+    val_0 = Slice (v, [0], [2], [0])
+    scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_0)
+    "#;
 
-    nan_is_an_extreme {
-        "aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]" => r#"
-        val_0 = IsNaN (x)
-        val_1 = Cast <to: int = 6> (val_0)
-        val_2 = IsNaN (y)
-        val_3 = Cast <to: int = 6> (val_2)
-        val_4 = ScatterElements <reduction: string = "max"> (val_1, i, val_3)
-        val_5 = IsNaN (x)
-        val_6 = Where (val_5, -inf, x)
-        val_7 = IsNaN (y)
-        val_8 = Where (val_7, -inf, y)
-        val_9 = ScatterElements <reduction: string = "max"> (val_6, i, val_8)
-        val_10 = Cast <to: int = 9> (val_4)
-        scatter_reduce = Where (val_10, NaN, val_9)
-        "#;
-    }
+    // NaN is an extreme.
+    "aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]" => r#"
+    val_0 = IsNaN (x)
+    val_1 = Cast <to: int = 6> (val_0)
+    val_2 = IsNaN (y)
+    val_3 = Cast <to: int = 6> (val_2)
+    val_4 = ScatterElements <reduction: string = "max"> (val_1, i, val_3)
+    val_5 = IsNaN (x)
+    val_6 = Where (val_5, -inf, x)
+    val_7 = IsNaN (y)
+    val_8 = Where (val_7, -inf, y)
+    val_9 = ScatterElements <reduction: string = "max"> (val_6, i, val_8)
+    val_10 = Cast <to: int = 9> (val_4)
+    scatter_reduce = Where (val_10, NaN, val_9)
+    "#;
 
-    complex_numbers_are_added_part_by_part {
-        "aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]" => r#"
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Gather <axis: int = 1> (y, 0)
-        val_3 = Gather <axis: int = 1> (y, 1)
-        val_4 = ScatterElements <reduction: string = "add"> (val_0, i, val_2)
-        val_5 = ScatterElements <reduction: string = "add"> (val_1, i, val_3)
-        val_6 = Unsqueeze (val_4, [1])
-        val_7 = Unsqueeze (val_5, [1])
-        scatter = Concat <axis: int = 1> (val_6, val_7)
-        "#;
-        "aten.scatter.value_reduce(x: c64[4], 0, i: i64[3], 2.5, reduce = 'add') -> c64[4]" => r#"
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Cast <to: int = 1> (double {2.5})
-        val_3 = Expand (val_2, [3])
-        val_4 = Expand (0.0, [3])
-        val_5 = ScatterElements <reduction: string = "add"> (val_0, i, val_3)
-        val_6 = ScatterElements <reduction: string = "add"> (val_1, i, val_4)
-        val_7 = Unsqueeze (val_5, [1])
-        val_8 = Unsqueeze (val_6, [1])
-        scatter = Concat <axis: int = 1> (val_7, val_8)
-        "#;
-    }
+    // Complex numbers are added part by part.
+    "aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]" => r#"
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Gather <axis: int = 1> (y, 0)
+    val_3 = Gather <axis: int = 1> (y, 1)
+    val_4 = ScatterElements <reduction: string = "add"> (val_0, i, val_2)
+    val_5 = ScatterElements <reduction: string = "add"> (val_1, i, val_3)
+    val_6 = Unsqueeze (val_4, [1])
+    val_7 = Unsqueeze (val_5, [1])
+    scatter = Concat <axis: int = 1> (val_6, val_7)
+    "#;
+    "aten.scatter.value_reduce(x: c64[4], 0, i: i64[3], 2.5, reduce = 'add') -> c64[4]" => r#"
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Cast <to: int = 1> (double {2.5})
+    val_3 = Expand (val_2, [3])
+    val_4 = Expand (0.0, [3])
+    val_5 = ScatterElements <reduction: string = "add"> (val_0, i, val_3)
+    val_6 = ScatterElements <reduction: string = "add"> (val_1, i, val_4)
+    val_7 = Unsqueeze (val_5, [1])
+    val_8 = Unsqueeze (val_6, [1])
+    scatter = Concat <axis: int = 1> (val_7, val_8)
+    "#;
 }

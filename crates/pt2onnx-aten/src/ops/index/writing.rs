@@ -223,87 +223,82 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
 }
 
 checks! {
-    copies_of_complex_numbers {
-        "aten.copy(x: b8[s0], y: c64[s0]) -> b8[s0]" => "
-        val_0 = Gather <axis: int = 1> (y, 0)
-        val_1 = Gather <axis: int = 1> (y, 1)
-        val_2 = Cast <to: int = 9> (val_0)
-        val_3 = Cast <to: int = 9> (val_1)
-        copy = Or (val_2, val_3)
-        ";
-        "aten.copy(x: f64[3, s0], y: c64[s0]) -> f64[3, s0]" => "
-        val_0 = Gather <axis: int = 1> (y, 0)
-        val_1 = Gather <axis: int = 1> (y, 1)
-        val_2 = Cast <to: int = 11> (val_0)
-        copy = Expand (val_2, [3, 1])
-        ";
-        "aten.copy(x: c64[3, s0], y: f64[s0]) -> c64[3, s0]" => "
-        val_0 = Gather <axis: int = 2> (x, 0)
-        val_1 = Gather <axis: int = 2> (x, 1)
-        val_2 = Cast <to: int = 1> (y)
-        val_3 = Expand (val_2, [3, 1])
-        val_4 = Shape <start: int = 0, end: int = 2> (x)
-        val_5 = Expand (0.0, val_4)
-        val_6 = Unsqueeze (val_3, [2])
-        copy = Pad (val_6, [0, 0, 0, 0, 0, 1])
-        ";
-        "aten.copy(x: c64[3, s0], y: c64[s0]) -> c64[3, s0]" => "
-        val_0 = Gather <axis: int = 2> (x, 0)
-        val_1 = Gather <axis: int = 2> (x, 1)
-        val_2 = Gather <axis: int = 1> (y, 0)
-        val_3 = Gather <axis: int = 1> (y, 1)
-        val_4 = Expand (val_2, [3, 1])
-        val_5 = Expand (val_3, [3, 1])
-        val_6 = Unsqueeze (val_4, [2])
-        val_7 = Unsqueeze (val_5, [2])
-        copy = Concat <axis: int = 2> (val_6, val_7)
-        ";
-    }
+    // Copies of complex numbers.
+    "aten.copy(x: b8[s0], y: c64[s0]) -> b8[s0]" => "
+    val_0 = Gather <axis: int = 1> (y, 0)
+    val_1 = Gather <axis: int = 1> (y, 1)
+    val_2 = Cast <to: int = 9> (val_0)
+    val_3 = Cast <to: int = 9> (val_1)
+    copy = Or (val_2, val_3)
+    ";
+    "aten.copy(x: f64[3, s0], y: c64[s0]) -> f64[3, s0]" => "
+    val_0 = Gather <axis: int = 1> (y, 0)
+    val_1 = Gather <axis: int = 1> (y, 1)
+    val_2 = Cast <to: int = 11> (val_0)
+    copy = Expand (val_2, [3, 1])
+    ";
+    "aten.copy(x: c64[3, s0], y: f64[s0]) -> c64[3, s0]" => "
+    val_0 = Gather <axis: int = 2> (x, 0)
+    val_1 = Gather <axis: int = 2> (x, 1)
+    val_2 = Cast <to: int = 1> (y)
+    val_3 = Expand (val_2, [3, 1])
+    val_4 = Shape <start: int = 0, end: int = 2> (x)
+    val_5 = Expand (0.0, val_4)
+    val_6 = Unsqueeze (val_3, [2])
+    copy = Pad (val_6, [0, 0, 0, 0, 0, 1])
+    ";
+    "aten.copy(x: c64[3, s0], y: c64[s0]) -> c64[3, s0]" => "
+    val_0 = Gather <axis: int = 2> (x, 0)
+    val_1 = Gather <axis: int = 2> (x, 1)
+    val_2 = Gather <axis: int = 1> (y, 0)
+    val_3 = Gather <axis: int = 1> (y, 1)
+    val_4 = Expand (val_2, [3, 1])
+    val_5 = Expand (val_3, [3, 1])
+    val_6 = Unsqueeze (val_4, [2])
+    val_7 = Unsqueeze (val_5, [2])
+    copy = Concat <axis: int = 2> (val_6, val_7)
+    ";
 
-    a_range_is_written_between_what_stays {
-        "aten.slice_scatter(x: f32[4, s0], y: f32[4, Min(20, s0) - Min(10, s0)], 1, 10, 20) -> f32[4, s0]" => "
-        val_0 = Slice (x, [0], [10], [1])
-        val_1 = Slice (x, [20], [9223372036854775807], [1])
-        slice_scatter = Concat <axis: int = 1> (val_0, y, val_1)
-        ";
-    }
+    // A range is written between what stays.
+    "aten.slice_scatter(x: f32[4, s0], y: f32[4, Min(20, s0) - Min(10, s0)], 1, 10, 20) -> f32[4, s0]" => "
+    val_0 = Slice (x, [0], [10], [1])
+    val_1 = Slice (x, [20], [9223372036854775807], [1])
+    slice_scatter = Concat <axis: int = 1> (val_0, y, val_1)
+    ";
 
-    bounds_that_may_cross_write_nothing {
-        "aten.slice_scatter(x: f32[4, s0], y: f32[4, Max(0, s0 - 5)], 1, 3, -2) -> f32[4, s0]" => "
-        val_0 = Shape <start: int = 1, end: int = 2> (x)
-        val_1 = Sub (val_0, [2])
-        val_2 = Max ([0], val_1)
-        val_3 = Min ([3], val_0)
-        val_4 = Max (val_2, val_3)
-        val_5 = Sub (val_4, val_3)
-        val_6 = Concat <axis: int = 0> ([1], val_5)
-        val_7 = Expand (y, val_6)
-        val_8 = Slice (x, [0], val_3, [1])
-        val_9 = Slice (x, val_4, [9223372036854775807], [1])
-        slice_scatter = Concat <axis: int = 1> (val_8, val_7, val_9)
-        ";
-    }
+    // Bounds that may cross write nothing.
+    "aten.slice_scatter(x: f32[4, s0], y: f32[4, Max(0, s0 - 5)], 1, 3, -2) -> f32[4, s0]" => "
+    val_0 = Shape <start: int = 1, end: int = 2> (x)
+    val_1 = Sub (val_0, [2])
+    val_2 = Max ([0], val_1)
+    val_3 = Min ([3], val_0)
+    val_4 = Max (val_2, val_3)
+    val_5 = Sub (val_4, val_3)
+    val_6 = Concat <axis: int = 0> ([1], val_5)
+    val_7 = Expand (y, val_6)
+    val_8 = Slice (x, [0], val_3, [1])
+    val_9 = Slice (x, val_4, [9223372036854775807], [1])
+    slice_scatter = Concat <axis: int = 1> (val_8, val_7, val_9)
+    ";
 
-    one_row_or_column {
-        "aten.select_scatter(x: f32[s0, s1], y: f32[s1], 0, 1) -> f32[s0, s1]" => "
-        select_scatter = ScatterND (x, [1], y)
-        ";
-        "aten.select_scatter(x: f32[s0, s1], y: f32[s0], 1, 1) -> f32[s0, s1]" => "
-        val_0 = Unsqueeze (y, [1])
-        val_1 = Slice (x, [0], [1], [1])
-        val_2 = Slice (x, [2], [9223372036854775807], [1])
-        select_scatter = Concat <axis: int = 1> (val_1, val_0, val_2)
-        ";
-        "aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]" => "
-        val_0 = Unsqueeze (y, [1])
-        select_scatter = Where (bool[3] {0, 0, 1}, val_0, x)
-        ";
-    }
+    // One row or column.
+    "aten.select_scatter(x: f32[s0, s1], y: f32[s1], 0, 1) -> f32[s0, s1]" => "
+    select_scatter = ScatterND (x, [1], y)
+    ";
+    "aten.select_scatter(x: f32[s0, s1], y: f32[s0], 1, 1) -> f32[s0, s1]" => "
+    val_0 = Unsqueeze (y, [1])
+    val_1 = Slice (x, [0], [1], [1])
+    val_2 = Slice (x, [2], [9223372036854775807], [1])
+    select_scatter = Concat <axis: int = 1> (val_1, val_0, val_2)
+    ";
+    "aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]" => "
+    val_0 = Unsqueeze (y, [1])
+    select_scatter = Where (bool[3] {0, 0, 1}, val_0, x)
+    ";
 
-    steps_begin_inside {
-        "aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]" => "
-        val_0 = Expand ([0, 2], [2, 1])
-        slice_scatter = ScatterElements <axis: int = 1> (x, val_0, y)
-        ";
-    }
+    // Steps begin inside.
+    "aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]" => "
+    val_0 = Expand ([0, 2], [2, 1])
+    slice_scatter = ScatterElements <axis: int = 1> (x, val_0, y)
+    ";
 }

@@ -57,10 +57,9 @@ fn meta_bilinear(cx: &Cx, a: Value, _: Ignored, weight: Value) -> Lowered {
 }
 
 checks! {
-    a_bilinear_layer_is_an_einsum {
-        "aten.bilinear(a: f32[s0, 3], b: f32[s0, 4], weight: f32[5, 3, 4], bias: f32[5]) -> f32[s0, 5]" => r#"
-        val_0 = Einsum <equation: string = "ax,oxy,ay->ao"> (a, weight, b)
-        bilinear = Add (val_0, bias)
-        "#;
-    }
+    // A bilinear layer is an `Einsum`.
+    "aten.bilinear(a: f32[s0, 3], b: f32[s0, 4], weight: f32[5, 3, 4], bias: f32[5]) -> f32[s0, 5]" => r#"
+    val_0 = Einsum <equation: string = "ax,oxy,ay->ao"> (a, weight, b)
+    bilinear = Add (val_0, bias)
+    "#;
 }

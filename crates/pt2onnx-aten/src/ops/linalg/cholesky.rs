@@ -47,47 +47,45 @@ fn meta_cholesky(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    a_factor_makes_two_triangular_systems {
-        "aten.cholesky_solve(b: f32[2, 1], factor: f32[2, 2]) -> f32[2, 1]" => "
-        val_0 = Transpose <perm: ints = [1, 0]> (factor)
-        val_1 = Loop <body: graph = body (int64 val_2, bool val_3, float[2,1] val_4) => (bool val_5, float[2,1] val_6)
-        {
-          val_7 = Unsqueeze (val_2, [0])
-          val_8 = Gather <axis: int = 1> (factor, val_7)
-          val_9 = Gather <axis: int = 0> (val_4, val_7)
-          val_10 = Gather <axis: int = 0> (val_8, val_7)
-          val_11 = Div (val_9, val_10)
-          val_12 = Greater (int64[2,1] {0, 1}, val_7)
-          val_13 = Mul (val_8, val_11)
-          val_14 = Where (val_12, val_13, 0.0)
-          val_15 = Sub (val_4, val_14)
-          val_16 = Equal (int64[2,1] {0, 1}, val_7)
-          val_6 = Where (val_16, val_11, val_15)
-          val_5 = Identity (true)
-        }> (2, true, b)
-        cholesky_solve = Loop <body: graph = body (int64 val_17, bool val_18, float[2,1] val_19) => (bool val_20, float[2,1] val_21)
-        {
-          val_22 = Unsqueeze (val_17, [0])
-          val_23 = Sub (1, val_22)
-          val_24 = Gather <axis: int = 1> (val_0, val_23)
-          val_25 = Gather <axis: int = 0> (val_19, val_23)
-          val_26 = Gather <axis: int = 0> (val_24, val_23)
-          val_27 = Div (val_25, val_26)
-          val_28 = Less (int64[2,1] {0, 1}, val_23)
-          val_29 = Mul (val_24, val_27)
-          val_30 = Where (val_28, val_29, 0.0)
-          val_31 = Sub (val_19, val_30)
-          val_32 = Equal (int64[2,1] {0, 1}, val_23)
-          val_21 = Where (val_32, val_27, val_31)
-          val_20 = Identity (true)
-        }> (2, true, val_1)
-        ";
-    }
+    // A factor makes two triangular systems.
+    "aten.cholesky_solve(b: f32[2, 1], factor: f32[2, 2]) -> f32[2, 1]" => "
+    val_0 = Transpose <perm: ints = [1, 0]> (factor)
+    val_1 = Loop <body: graph = body (int64 val_2, bool val_3, float[2,1] val_4) => (bool val_5, float[2,1] val_6)
+    {
+      val_7 = Unsqueeze (val_2, [0])
+      val_8 = Gather <axis: int = 1> (factor, val_7)
+      val_9 = Gather <axis: int = 0> (val_4, val_7)
+      val_10 = Gather <axis: int = 0> (val_8, val_7)
+      val_11 = Div (val_9, val_10)
+      val_12 = Greater (int64[2,1] {0, 1}, val_7)
+      val_13 = Mul (val_8, val_11)
+      val_14 = Where (val_12, val_13, 0.0)
+      val_15 = Sub (val_4, val_14)
+      val_16 = Equal (int64[2,1] {0, 1}, val_7)
+      val_6 = Where (val_16, val_11, val_15)
+      val_5 = Identity (true)
+    }> (2, true, b)
+    cholesky_solve = Loop <body: graph = body (int64 val_17, bool val_18, float[2,1] val_19) => (bool val_20, float[2,1] val_21)
+    {
+      val_22 = Unsqueeze (val_17, [0])
+      val_23 = Sub (1, val_22)
+      val_24 = Gather <axis: int = 1> (val_0, val_23)
+      val_25 = Gather <axis: int = 0> (val_19, val_23)
+      val_26 = Gather <axis: int = 0> (val_24, val_23)
+      val_27 = Div (val_25, val_26)
+      val_28 = Less (int64[2,1] {0, 1}, val_23)
+      val_29 = Mul (val_24, val_27)
+      val_30 = Where (val_28, val_29, 0.0)
+      val_31 = Sub (val_19, val_30)
+      val_32 = Equal (int64[2,1] {0, 1}, val_23)
+      val_21 = Where (val_32, val_27, val_31)
+      val_20 = Identity (true)
+    }> (2, true, val_1)
+    ";
 
-    empty_matrices_keep_their_batch {
-        "aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]" => "
-        val_0 = Shape <start: int = 0, end: int = 3> (x)
-        linalg_cholesky = Expand (0.0, val_0)
-        ";
-    }
+    // Empty matrices keep their batch.
+    "aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]" => "
+    val_0 = Shape <start: int = 0, end: int = 3> (x)
+    linalg_cholesky = Expand (0.0, val_0)
+    ";
 }

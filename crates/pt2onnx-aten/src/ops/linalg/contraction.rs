@@ -273,87 +273,78 @@ fn sums_products(cx: &Cx, equation: &Equation, tensors: &[Value]) -> bool {
 }
 
 checks! {
-    an_ellipsis_gets_letters {
-        "aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]" => "
-        einsum = MatMul (a, b)
-        ";
-    }
+    // An ellipsis gets letters.
+    "aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]" => "
+    einsum = MatMul (a, b)
+    ";
 
-    operands_that_may_have_no_elements {
-        "aten.einsum('bhid, bhjd->bhij', [a: f32[u0, 2, 3, 4], b: f32[u0, 2, 5, 4]]) -> f32[u0, 2, 3, 5]" => "
-        val_0 = Transpose <perm: ints = [0, 1, 3, 2]> (b)
-        einsum = MatMul (a, val_0)
-        ";
-        "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => "
-        val_0 = Transpose <perm: ints = [0, 2, 1]> (b)
-        val_1 = Pad (a, [0, 0, 0, 0, 0, 1])
-        val_2 = Pad (val_0, [0, 0, 0, 0, 1, 0])
-        einsum = MatMul (val_1, val_2)
-        ";
-        "aten.einsum('ik, kj->ji', [a: f32[2, u0], b: f32[u0, 3]]) -> f32[3, 2]" => "
-        val_0 = MatMul (a, b)
-        einsum = Transpose <perm: ints = [1, 0]> (val_0)
-        ";
-    }
+    // Operands that may have no elements.
+    "aten.einsum('bhid, bhjd->bhij', [a: f32[u0, 2, 3, 4], b: f32[u0, 2, 5, 4]]) -> f32[u0, 2, 3, 5]" => "
+    val_0 = Transpose <perm: ints = [0, 1, 3, 2]> (b)
+    einsum = MatMul (a, val_0)
+    ";
+    "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => "
+    val_0 = Transpose <perm: ints = [0, 2, 1]> (b)
+    val_1 = Pad (a, [0, 0, 0, 0, 0, 1])
+    val_2 = Pad (val_0, [0, 0, 0, 0, 1, 0])
+    einsum = MatMul (val_1, val_2)
+    ";
+    "aten.einsum('ik, kj->ji', [a: f32[2, u0], b: f32[u0, 3]]) -> f32[3, 2]" => "
+    val_0 = MatMul (a, b)
+    einsum = Transpose <perm: ints = [1, 0]> (val_0)
+    ";
 
-    operands_without_elements {
-        "aten.einsum('ij, kj->ik', [a: f32[2, 0], b: f32[3, 0]]) -> f32[2, 3]" => "
-        einsum = Expand (0.0, [2, 3])
-        ";
-        "aten.mv(a: f64[2, 0], b: f64[0]) -> f64[2]" => "
-        mv = Expand (double {0.0}, [2])
-        ";
-    }
+    // Operands without elements.
+    "aten.einsum('ij, kj->ik', [a: f32[2, 0], b: f32[3, 0]]) -> f32[2, 3]" => "
+    einsum = Expand (0.0, [2, 3])
+    ";
+    "aten.mv(a: f64[2, 0], b: f64[0]) -> f64[2]" => "mv = Expand (double {0.0}, [2])";
 
-    dimensions_pair_up {
-        "aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]" => r#"
-        tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
-        "#;
-    }
+    // Dimensions pair up.
+    "aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]" => r#"
+    tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
+    "#;
 
-    integers_are_summed_as_int64 {
-        "aten.einsum('i->', [a: i16[3]]) -> i64[]" => r#"
-        val_0 = Cast <to: int = 7> (a)
-        einsum = Einsum <equation: string = "i->"> (val_0)
-        "#;
-    }
+    // Integers are summed as int64.
+    "aten.einsum('i->', [a: i16[3]]) -> i64[]" => r#"
+    val_0 = Cast <to: int = 7> (a)
+    einsum = Einsum <equation: string = "i->"> (val_0)
+    "#;
 
-    labels_that_are_not_written {
-        "aten.einsum('i ->', [x: f32[3]]) -> f32[]" => r#"
-        einsum = Einsum <equation: string = "i->"> (x)
-        "#;
-        "aten.einsum('ij,jk', [x: f32[2, 3], y: f32[3, 4]]) -> f32[2, 4]" => r#"
-        einsum = Einsum <equation: string = "ij,jk->ik"> (x, y)
-        "#;
-        "aten.einsum('ba', [x: f32[2, 3]]) -> f32[3, 2]" => r#"
-        einsum = Einsum <equation: string = "ba->ab"> (x)
-        "#;
-        "aten.einsum('ii', [x: f32[3, 3]]) -> f32[]" => r#"
-        einsum = Einsum <equation: string = "ii->"> (x)
-        "#;
-        "aten.einsum('...ik, ...j -> ij', [x: f32[2, 3, 4], y: f32[5]]) -> f32[3, 5]" => r#"
-        einsum = Einsum <equation: string = "aik,j->ij"> (x, y)
-        "#;
-        "aten.einsum('...ij,...jk', [x: f32[2, 2, 3, 4], y: f32[2, 4, 5]]) -> f32[2, 2, 3, 5]" => r#"
-        einsum = Einsum <equation: string = "abij,bjk->abik"> (x, y)
-        "#;
-        "aten.einsum('...a->a...', [x: f32[2, 3, 4]]) -> f32[4, 2, 3]" => r#"
-        einsum = Einsum <equation: string = "bca->abc"> (x)
-        "#;
-    }
+    // Labels that are not written.
+    "aten.einsum('i ->', [x: f32[3]]) -> f32[]" => r#"
+    einsum = Einsum <equation: string = "i->"> (x)
+    "#;
+    "aten.einsum('ij,jk', [x: f32[2, 3], y: f32[3, 4]]) -> f32[2, 4]" => r#"
+    einsum = Einsum <equation: string = "ij,jk->ik"> (x, y)
+    "#;
+    "aten.einsum('ba', [x: f32[2, 3]]) -> f32[3, 2]" => r#"
+    einsum = Einsum <equation: string = "ba->ab"> (x)
+    "#;
+    "aten.einsum('ii', [x: f32[3, 3]]) -> f32[]" => r#"
+    einsum = Einsum <equation: string = "ii->"> (x)
+    "#;
+    "aten.einsum('...ik, ...j -> ij', [x: f32[2, 3, 4], y: f32[5]]) -> f32[3, 5]" => r#"
+    einsum = Einsum <equation: string = "aik,j->ij"> (x, y)
+    "#;
+    "aten.einsum('...ij,...jk', [x: f32[2, 2, 3, 4], y: f32[2, 4, 5]]) -> f32[2, 2, 3, 5]" => r#"
+    einsum = Einsum <equation: string = "abij,bjk->abik"> (x, y)
+    "#;
+    "aten.einsum('...a->a...', [x: f32[2, 3, 4]]) -> f32[4, 2, 3]" => r#"
+    einsum = Einsum <equation: string = "bca->abc"> (x)
+    "#;
 
-    equations_that_do_not_fit {
-        "aten.einsum('ij->k', [x: f32[2, 3]]) -> f32[2]" => "
-        parts of the program cannot be translated:
-          aten.einsum.default (node `einsum`): einsum of `ij->k`: it is no equation
-        ";
-        "aten.einsum('ij', [x: f32[2, 3, 4]]) -> f32[2]" => "
-        parts of the program cannot be translated:
-          aten.einsum.default (node `einsum`): einsum of `ij`: a term has other dimensions than its operand
-        ";
-        "aten.einsum('i,j', [x: f32[2]]) -> f32[2]" => "
-        parts of the program cannot be translated:
-          aten.einsum.default (node `einsum`): einsum of `i,j`: it has another number of operands
-        ";
-    }
+    // Equations that do not fit.
+    "aten.einsum('ij->k', [x: f32[2, 3]]) -> f32[2]" => "
+    parts of the program cannot be translated:
+      aten.einsum.default (node `einsum`): einsum of `ij->k`: it is no equation
+    ";
+    "aten.einsum('ij', [x: f32[2, 3, 4]]) -> f32[2]" => "
+    parts of the program cannot be translated:
+      aten.einsum.default (node `einsum`): einsum of `ij`: a term has other dimensions than its operand
+    ";
+    "aten.einsum('i,j', [x: f32[2]]) -> f32[2]" => "
+    parts of the program cannot be translated:
+      aten.einsum.default (node `einsum`): einsum of `i,j`: it has another number of operands
+    ";
 }

@@ -127,11 +127,10 @@ fn vander(cx: &Cx, x: Complex, n: Option<Expr>) -> Lowered {
 }
 
 checks! {
-    a_power_takes_as_many_products_as_its_bits {
-        "aten.linalg_matrix_power(x: f32[s0, 2, 2], 5) -> f32[s0, 2, 2]" => "
-        val_0 = MatMul (x, x)
-        val_1 = MatMul (val_0, val_0)
-        linalg_matrix_power = MatMul (x, val_1)
-        ";
-    }
+    // A power takes as many products as its bits.
+    "aten.linalg_matrix_power(x: f32[s0, 2, 2], 5) -> f32[s0, 2, 2]" => "
+    val_0 = MatMul (x, x)
+    val_1 = MatMul (val_0, val_0)
+    linalg_matrix_power = MatMul (x, val_1)
+    ";
 }

@@ -430,66 +430,58 @@ fn meta_cross(cx: &Cx, a: Value, b: Value) -> Lowered {
 }
 
 checks! {
-    beta_zero_forgets_what_is_added {
-        "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]" => "
-        addmm = Gemm <alpha: float = 2.0> (a, b)
-        ";
-    }
+    // A `beta` of 0 forgets what is added.
+    "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]" => "
+    addmm = Gemm <alpha: float = 2.0> (a, b)
+    ";
 
-    a_layer_of_matrices_is_a_gemm_others_are_products {
-        "aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]" => "
-        linear = Gemm <transB: int = 1> (x, weight, bias)
-        ";
-        "aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]" => "
-        val_0 = Transpose <perm: ints = [1, 0]> (weight)
-        val_1 = MatMul (x, val_0)
-        linear = Add (val_1, bias)
-        ";
-    }
+    // A layer of matrices is a `Gemm`, others are products.
+    "aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]" => "
+    linear = Gemm <transB: int = 1> (x, weight, bias)
+    ";
+    "aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]" => "
+    val_0 = Transpose <perm: ints = [1, 0]> (weight)
+    val_1 = MatMul (x, val_0)
+    linear = Add (val_1, bias)
+    ";
 
-    a_chain_of_products_takes_the_cheapest_order {
-        "aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]" => "
-        val_0 = MatMul (b, c)
-        linalg_multi_dot = MatMul (a, val_0)
-        ";
-    }
+    // A chain of products takes the cheapest order.
+    "aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]" => "
+    val_0 = MatMul (b, c)
+    linalg_multi_dot = MatMul (a, val_0)
+    ";
 
-    factors_may_be_computed {
-        "aten.baddbmm(c: f32[2, 3, 4], a: f32[2, 3, s0], b: f32[2, s0, 4], beta = n: Sym(s0)) -> f32[2, 3, 4]" => "
-        val_0 = Shape <start: int = 2, end: int = 3> (a)
-        val_1 = Reshape (val_0, [])
-        val_2 = Pad (a, [0, 0, 0, 0, 0, 1])
-        val_3 = Pad (b, [0, 0, 0, 0, 1, 0])
-        val_4 = MatMul (val_2, val_3)
-        val_5 = Cast <to: int = 9> (val_1)
-        val_6 = Where (val_5, c, 0.0)
-        val_7 = Cast <to: int = 1> (val_1)
-        val_8 = Mul (val_6, val_7)
-        baddbmm = Add (val_8, val_4)
-        ";
-    }
+    // Factors may be computed.
+    "aten.baddbmm(c: f32[2, 3, 4], a: f32[2, 3, s0], b: f32[2, s0, 4], beta = n: Sym(s0)) -> f32[2, 3, 4]" => "
+    val_0 = Shape <start: int = 2, end: int = 3> (a)
+    val_1 = Reshape (val_0, [])
+    val_2 = Pad (a, [0, 0, 0, 0, 0, 1])
+    val_3 = Pad (b, [0, 0, 0, 0, 1, 0])
+    val_4 = MatMul (val_2, val_3)
+    val_5 = Cast <to: int = 9> (val_1)
+    val_6 = Where (val_5, c, 0.0)
+    val_7 = Cast <to: int = 1> (val_1)
+    val_8 = Mul (val_6, val_7)
+    baddbmm = Add (val_8, val_4)
+    ";
 
-    sums_of_nothing {
-        "aten.baddbmm(c: f32[4], a: f32[s0, 3, 0], b: f32[s0, 0, 4]) -> f32[s0, 3, 4]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (a)
-        val_1 = Concat <axis: int = 0> (val_0, [3, 4])
-        val_2 = Expand (0.0, val_1)
-        baddbmm = Add (c, val_2)
-        ";
-        "aten.mv(a: f32[s0, 0], b: f32[0]) -> f32[s0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (a)
-        mv = Expand (0.0, val_0)
-        ";
-    }
+    // Sums of nothing.
+    "aten.baddbmm(c: f32[4], a: f32[s0, 3, 0], b: f32[s0, 0, 4]) -> f32[s0, 3, 4]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (a)
+    val_1 = Concat <axis: int = 0> (val_0, [3, 4])
+    val_2 = Expand (0.0, val_1)
+    baddbmm = Add (c, val_2)
+    ";
+    "aten.mv(a: f32[s0, 0], b: f32[0]) -> f32[s0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (a)
+    mv = Expand (0.0, val_0)
+    ";
 
-    a_product_that_does_not_count {
-        "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (a)
-        val_1 = Concat <axis: int = 0> (val_0, [1])
-        addmm = Expand (c, val_1)
-        ";
-        "aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]" => "
-        mv = MatMul (a, b)
-        ";
-    }
+    // A product that does not count.
+    "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (a)
+    val_1 = Concat <axis: int = 0> (val_0, [1])
+    addmm = Expand (c, val_1)
+    ";
+    "aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]" => "mv = MatMul (a, b)";
 }

@@ -151,48 +151,44 @@ fn meta_lu_unpack(cx: &Cx, lu: Value) -> Lowered<[Value; 3]> {
 }
 
 checks! {
-    determinants_of_float32_are_an_operator {
-        "aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]" => "
-        linalg_det = Det (x)
-        ";
-    }
+    // Determinants of float32 are an operator.
+    "aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]" => "linalg_det = Det (x)";
 
-    no_pivots_no_permutation {
-        "aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])" => "
-        val_0 = Expand (0.0, [0])
-        val_1, val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, float[1,1] val_6, int64[1,1] val_7) => (bool val_8, float[1,1] val_9, int64[1,1] val_10, int32 val_11)
-        {
-          val_12 = Unsqueeze (val_4, [0])
-          val_13 = Reshape (val_12, [1, 1])
-          val_14 = Gather <axis: int = 1> (val_6, val_12)
-          val_15 = Gather <axis: int = 0> (val_6, val_12)
-          val_16 = Gather <axis: int = 1> (val_15, val_12)
-          val_17 = Greater (int64[1,1] {0}, val_12)
-          val_18 = Abs (val_16)
-          val_19 = Equal (val_18, 0.0)
-          val_20 = Where (val_19, 1.0, val_16)
-          val_21 = Div (val_14, val_20)
-          val_22 = Greater ([0], val_12)
-          val_23 = And (val_17, val_22)
-          val_24 = Mul (val_21, val_15)
-          val_25 = Where (val_23, val_24, 0.0)
-          val_26 = Sub (val_6, val_25)
-          val_27 = Where (val_17, val_21, val_14)
-          val_28 = Equal ([0], val_12)
-          val_9 = Where (val_28, val_27, val_26)
-          val_29 = Add (val_13, 1)
-          val_30 = Cast <to: int = 6> (val_29)
-          val_11 = Squeeze (val_30, [0, 1])
-          val_8 = Identity (true)
-          val_10 = Identity (val_7)
-        }> (1, true, x, int64[1,1] {0})
-        val_31 = Squeeze (val_2, [1])
-        val_32 = Trilu <upper: int = 0> (val_1, -1)
-        val_33 = Equal (int64[1,1] {0}, [0])
-        val_34 = Cast <to: int = 1> (val_33)
-        linalg_lu_2 = Trilu (val_1)
-        linalg_lu_1 = Add (val_32, val_34)
-        linalg_lu_0 = Expand (0.0, [0])
-        ";
-    }
+    // No pivots, no permutation.
+    "aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])" => "
+    val_0 = Expand (0.0, [0])
+    val_1, val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, float[1,1] val_6, int64[1,1] val_7) => (bool val_8, float[1,1] val_9, int64[1,1] val_10, int32 val_11)
+    {
+      val_12 = Unsqueeze (val_4, [0])
+      val_13 = Reshape (val_12, [1, 1])
+      val_14 = Gather <axis: int = 1> (val_6, val_12)
+      val_15 = Gather <axis: int = 0> (val_6, val_12)
+      val_16 = Gather <axis: int = 1> (val_15, val_12)
+      val_17 = Greater (int64[1,1] {0}, val_12)
+      val_18 = Abs (val_16)
+      val_19 = Equal (val_18, 0.0)
+      val_20 = Where (val_19, 1.0, val_16)
+      val_21 = Div (val_14, val_20)
+      val_22 = Greater ([0], val_12)
+      val_23 = And (val_17, val_22)
+      val_24 = Mul (val_21, val_15)
+      val_25 = Where (val_23, val_24, 0.0)
+      val_26 = Sub (val_6, val_25)
+      val_27 = Where (val_17, val_21, val_14)
+      val_28 = Equal ([0], val_12)
+      val_9 = Where (val_28, val_27, val_26)
+      val_29 = Add (val_13, 1)
+      val_30 = Cast <to: int = 6> (val_29)
+      val_11 = Squeeze (val_30, [0, 1])
+      val_8 = Identity (true)
+      val_10 = Identity (val_7)
+    }> (1, true, x, int64[1,1] {0})
+    val_31 = Squeeze (val_2, [1])
+    val_32 = Trilu <upper: int = 0> (val_1, -1)
+    val_33 = Equal (int64[1,1] {0}, [0])
+    val_34 = Cast <to: int = 1> (val_33)
+    linalg_lu_2 = Trilu (val_1)
+    linalg_lu_1 = Add (val_32, val_34)
+    linalg_lu_0 = Expand (0.0, [0])
+    ";
 }

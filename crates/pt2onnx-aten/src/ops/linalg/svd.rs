@@ -296,11 +296,10 @@ fn meta_pinv(cx: &Cx, x: Value) -> Lowered {
 }
 
 checks! {
-    empty_matrices_have_no_singular_values {
-        "aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])" => "
-        linalg_svd_0 = Expand (0.0, [2, 0])
-        linalg_svd_1 = Expand (0.0, [0])
-        linalg_svd_2 = Expand (0.0, [0, 0])
-        ";
-    }
+    // Empty matrices have no singular values.
+    "aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])" => "
+    linalg_svd_0 = Expand (0.0, [2, 0])
+    linalg_svd_1 = Expand (0.0, [0])
+    linalg_svd_2 = Expand (0.0, [0, 0])
+    ";
 }

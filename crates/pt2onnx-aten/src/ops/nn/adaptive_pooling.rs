@@ -171,61 +171,59 @@ fn meta_adaptive(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
 }
 
 checks! {
-    windows_of_several_sizes {
-        "aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Add (int64[3,1] {0, 1, 3}, [0, 1, 2])
-        val_2 = Sub (int64[3,1] {2, 4, 5}, 1)
-        val_3 = Min (val_1, val_2)
-        val_4 = Gather <axis: int = 2> (val_0, val_3)
-        val_5 = Less (val_1, int64[3,1] {2, 4, 5})
-        val_6 = Where (val_5, val_4, 0.0)
-        val_7 = ReduceSum <keepdims: int = 0> (val_6, [3])
-        val_8 = Sub (int64[3,1] {2, 4, 5}, int64[3,1] {0, 1, 3})
-        val_9 = Cast <to: int = 1> (val_8)
-        val_10 = Squeeze (val_9, [1])
-        val_11 = Div (val_7, val_10)
-        adaptive_avg_pool1d = Cast <to: int = 10> (val_11)
-        ";
-    }
+    // Windows of several sizes.
+    "aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Add (int64[3,1] {0, 1, 3}, [0, 1, 2])
+    val_2 = Sub (int64[3,1] {2, 4, 5}, 1)
+    val_3 = Min (val_1, val_2)
+    val_4 = Gather <axis: int = 2> (val_0, val_3)
+    val_5 = Less (val_1, int64[3,1] {2, 4, 5})
+    val_6 = Where (val_5, val_4, 0.0)
+    val_7 = ReduceSum <keepdims: int = 0> (val_6, [3])
+    val_8 = Sub (int64[3,1] {2, 4, 5}, int64[3,1] {0, 1, 3})
+    val_9 = Cast <to: int = 1> (val_8)
+    val_10 = Squeeze (val_9, [1])
+    val_11 = Div (val_7, val_10)
+    adaptive_avg_pool1d = Cast <to: int = 10> (val_11)
+    ";
 
-    nan_stays_in_its_windows {
-        "aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite => "
-        val_0 = double[5,3] {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
-        val_1 = Cast <to: int = 1> (val_0)
-        adaptive_avg_pool1d = MatMul (x, val_1)
-        ";
-        "aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)" => "
-        val_0 = Reshape (x, [0, 2, 2, 2])
-        val_1 = ReduceMax <keepdims: int = 0> (val_0, [3])
-        val_2 = IsNaN (val_0)
-        val_3 = ReduceMax <keepdims: int = 0> (val_2, [3])
-        adaptive_max_pool1d_0 = Where (val_3, NaN, val_1)
-        ";
-        "aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])" => "
-        val_0 = Add (int64[2,1] {0, 2}, [0, 1])
-        val_1 = Sub ([2, 4], 1)
-        val_2 = Unsqueeze (val_1, [1])
-        val_3 = Min (val_0, val_2)
-        val_4 = Gather <axis: int = 2> (x, val_3)
-        val_5 = ReduceMax <keepdims: int = 0> (val_4, [3])
-        val_6 = IsNaN (val_4)
-        val_7 = ReduceMax <keepdims: int = 0> (val_6, [3])
-        adaptive_max_pool1d_0 = Where (val_7, NaN, val_5)
-        val_8 = IsNaN (val_4)
-        val_9 = ReduceMax <keepdims: int = 1> (val_8, [3])
-        val_10 = Cast <to: int = 1> (val_8)
-        val_11 = Where (val_9, val_10, val_4)
-        val_12 = ArgMax <axis: int = 3> (val_11)
-        val_13 = IsNaN (val_4)
-        val_14 = Cast <to: int = 2> (val_13)
-        val_15 = ArgMax <axis: int = 3, select_last_index: int = 1> (val_14)
-        val_16 = IsNaN (val_4)
-        val_17 = ReduceMax <keepdims: int = 1> (val_16, [3])
-        val_18 = Where (val_17, val_15, val_12)
-        val_19 = Expand (val_3, [1, 2, 1, 1])
-        val_20 = GatherElements <axis: int = 3> (val_19, val_18)
-        adaptive_max_pool1d_1 = Squeeze (val_20, [3])
-        ";
-    }
+    // NaN stays in its windows.
+    "aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite => "
+    val_0 = double[5,3] {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
+    val_1 = Cast <to: int = 1> (val_0)
+    adaptive_avg_pool1d = MatMul (x, val_1)
+    ";
+    "aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)" => "
+    val_0 = Reshape (x, [0, 2, 2, 2])
+    val_1 = ReduceMax <keepdims: int = 0> (val_0, [3])
+    val_2 = IsNaN (val_0)
+    val_3 = ReduceMax <keepdims: int = 0> (val_2, [3])
+    adaptive_max_pool1d_0 = Where (val_3, NaN, val_1)
+    ";
+    "aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])" => "
+    val_0 = Add (int64[2,1] {0, 2}, [0, 1])
+    val_1 = Sub ([2, 4], 1)
+    val_2 = Unsqueeze (val_1, [1])
+    val_3 = Min (val_0, val_2)
+    val_4 = Gather <axis: int = 2> (x, val_3)
+    val_5 = ReduceMax <keepdims: int = 0> (val_4, [3])
+    val_6 = IsNaN (val_4)
+    val_7 = ReduceMax <keepdims: int = 0> (val_6, [3])
+    adaptive_max_pool1d_0 = Where (val_7, NaN, val_5)
+    val_8 = IsNaN (val_4)
+    val_9 = ReduceMax <keepdims: int = 1> (val_8, [3])
+    val_10 = Cast <to: int = 1> (val_8)
+    val_11 = Where (val_9, val_10, val_4)
+    val_12 = ArgMax <axis: int = 3> (val_11)
+    val_13 = IsNaN (val_4)
+    val_14 = Cast <to: int = 2> (val_13)
+    val_15 = ArgMax <axis: int = 3, select_last_index: int = 1> (val_14)
+    val_16 = IsNaN (val_4)
+    val_17 = ReduceMax <keepdims: int = 1> (val_16, [3])
+    val_18 = Where (val_17, val_15, val_12)
+    val_19 = Expand (val_3, [1, 2, 1, 1])
+    val_20 = GatherElements <axis: int = 3> (val_19, val_18)
+    adaptive_max_pool1d_1 = Squeeze (val_20, [3])
+    ";
 }

@@ -211,46 +211,43 @@ fn choose_qparams(cx: &Cx, args: ChooseArgs) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    parts_of_rows {
-        "torchao.dequantize_affine(q: i8[4, 64], [1, 32], s: f32[4, 2], z: i8[4, 2], torch.int8, -8, 7) -> f32[4, 64]" => "
-        val_0 = Reshape (q, [8, 32])
-        val_1 = Reshape (s, [8])
-        val_2 = Reshape (z, [8])
-        val_3 = DequantizeLinear <axis: int = 0> (val_0, val_1, val_2)
-        dequantize_affine = Reshape (val_3, [4, 64])
-        ";
-    }
+    // Parts of rows.
+    "torchao.dequantize_affine(q: i8[4, 64], [1, 32], s: f32[4, 2], z: i8[4, 2], torch.int8, -8, 7) -> f32[4, 64]" => "
+    val_0 = Reshape (q, [8, 32])
+    val_1 = Reshape (s, [8])
+    val_2 = Reshape (z, [8])
+    val_3 = DequantizeLinear <axis: int = 0> (val_0, val_1, val_2)
+    dequantize_affine = Reshape (val_3, [4, 64])
+    ";
 
-    rows {
-        "torchao.dequantize_affine(q: i8[s0, 64], [1, 64], s: f32[s0, 1], None, torch.int8, -8, 7) -> f32[s0, 64]" => "
-        val_0 = Reshape (s, [0])
-        dequantize_affine = DequantizeLinear <axis: int = 0> (q, val_0)
-        ";
-    }
+    // Rows.
+    "torchao.dequantize_affine(q: i8[s0, 64], [1, 64], s: f32[s0, 1], None, torch.int8, -8, 7) -> f32[s0, 64]" => "
+    val_0 = Reshape (s, [0])
+    dequantize_affine = DequantizeLinear <axis: int = 0> (q, val_0)
+    ";
 
-    squares_by_the_formula {
-        "torchao.quantize_affine(x: f32[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> i8[4, 6]" => "
-        val_0 = Reshape (x, [2, 2, 2, 3])
-        val_1 = Reshape (s, [2, 1, 2, 1])
-        val_2 = Reciprocal (val_1)
-        val_3 = Mul (val_0, val_2)
-        val_4 = Round (val_3)
-        val_5 = Reshape (z, [2, 1, 2, 1])
-        val_6 = Cast <to: int = 1> (val_5)
-        val_7 = Add (val_4, val_6)
-        val_8 = Clip (val_7, -8.0, 7.0)
-        val_9 = Reshape (val_8, [4, 6])
-        quantize_affine = Cast <to: int = 3> (val_9)
-        ";
-        "torchao.dequantize_affine(q: i8[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> f32[4, 6]" => "
-        val_0 = Reshape (q, [2, 2, 2, 3])
-        val_1 = Cast <to: int = 1> (val_0)
-        val_2 = Reshape (z, [2, 1, 2, 1])
-        val_3 = Cast <to: int = 1> (val_2)
-        val_4 = Sub (val_1, val_3)
-        val_5 = Reshape (s, [2, 1, 2, 1])
-        val_6 = Mul (val_4, val_5)
-        dequantize_affine = Reshape (val_6, [4, 6])
-        ";
-    }
+    // Squares by the formula.
+    "torchao.quantize_affine(x: f32[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> i8[4, 6]" => "
+    val_0 = Reshape (x, [2, 2, 2, 3])
+    val_1 = Reshape (s, [2, 1, 2, 1])
+    val_2 = Reciprocal (val_1)
+    val_3 = Mul (val_0, val_2)
+    val_4 = Round (val_3)
+    val_5 = Reshape (z, [2, 1, 2, 1])
+    val_6 = Cast <to: int = 1> (val_5)
+    val_7 = Add (val_4, val_6)
+    val_8 = Clip (val_7, -8.0, 7.0)
+    val_9 = Reshape (val_8, [4, 6])
+    quantize_affine = Cast <to: int = 3> (val_9)
+    ";
+    "torchao.dequantize_affine(q: i8[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> f32[4, 6]" => "
+    val_0 = Reshape (q, [2, 2, 2, 3])
+    val_1 = Cast <to: int = 1> (val_0)
+    val_2 = Reshape (z, [2, 1, 2, 1])
+    val_3 = Cast <to: int = 1> (val_2)
+    val_4 = Sub (val_1, val_3)
+    val_5 = Reshape (s, [2, 1, 2, 1])
+    val_6 = Mul (val_4, val_5)
+    dequantize_affine = Reshape (val_6, [4, 6])
+    ";
 }

@@ -390,75 +390,71 @@ fn meta_flash_attention(cx: &Cx, q: Value) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    causal_attention_of_grouped_heads {
-        "aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]" => "
-        val_0 = Unsqueeze (k, [2])
-        val_1 = Expand (val_0, [1, 1, 2, 1, 1])
-        val_2 = Reshape (val_1, [1, 4, -1, 8])
-        val_3 = Unsqueeze (v, [2])
-        val_4 = Expand (val_3, [1, 1, 2, 1, 1])
-        val_5 = Reshape (val_4, [1, 4, -1, 8])
-        val_6 = Mul (q, 0.35355338)
-        val_7 = Transpose <perm: ints = [0, 1, 3, 2]> (val_2)
-        val_8 = MatMul (val_6, val_7)
-        val_9 = Shape <start: int = 2, end: int = 3> (q)
-        val_10 = Reshape (val_9, [])
-        val_11 = Range (0, val_10, 1)
-        val_12 = Unsqueeze (val_11, [1])
-        val_13 = Range (0, val_10, 1)
-        val_14 = GreaterOrEqual (val_12, val_13)
-        val_15 = Where (val_14, val_8, -inf)
-        val_16 = Softmax (val_15)
-        scaled_dot_product_attention = MatMul (val_16, val_5)
-        ";
-    }
+    // Causal attention of grouped heads.
+    "aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]" => "
+    val_0 = Unsqueeze (k, [2])
+    val_1 = Expand (val_0, [1, 1, 2, 1, 1])
+    val_2 = Reshape (val_1, [1, 4, -1, 8])
+    val_3 = Unsqueeze (v, [2])
+    val_4 = Expand (val_3, [1, 1, 2, 1, 1])
+    val_5 = Reshape (val_4, [1, 4, -1, 8])
+    val_6 = Mul (q, 0.35355338)
+    val_7 = Transpose <perm: ints = [0, 1, 3, 2]> (val_2)
+    val_8 = MatMul (val_6, val_7)
+    val_9 = Shape <start: int = 2, end: int = 3> (q)
+    val_10 = Reshape (val_9, [])
+    val_11 = Range (0, val_10, 1)
+    val_12 = Unsqueeze (val_11, [1])
+    val_13 = Range (0, val_10, 1)
+    val_14 = GreaterOrEqual (val_12, val_13)
+    val_15 = Where (val_14, val_8, -inf)
+    val_16 = Softmax (val_15)
+    scaled_dot_product_attention = MatMul (val_16, val_5)
+    ";
 
-    few_keys_of_nan {
-        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]" => "
-        val_0 = Mul (q, 0.35355338)
-        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-        val_2 = MatMul (val_0, val_1)
-        val_3 = Greater (val_2, -inf)
-        val_4 = ReduceMax <keepdims: int = 1> (val_3, [3])
-        val_5 = Softmax (val_2)
-        val_6 = Where (val_4, val_5, 0.0)
-        scaled_dot_product_attention = MatMul (val_6, v)
-        ";
-        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite => "
-        val_0 = Mul (q, 0.35355338)
-        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-        val_2 = MatMul (val_0, val_1)
-        val_3 = Softmax (val_2)
-        scaled_dot_product_attention = MatMul (val_3, v)
-        ";
-    }
+    // Few keys of NaN.
+    "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]" => "
+    val_0 = Mul (q, 0.35355338)
+    val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+    val_2 = MatMul (val_0, val_1)
+    val_3 = Greater (val_2, -inf)
+    val_4 = ReduceMax <keepdims: int = 1> (val_3, [3])
+    val_5 = Softmax (val_2)
+    val_6 = Where (val_4, val_5, 0.0)
+    scaled_dot_product_attention = MatMul (val_6, v)
+    ";
+    "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite => "
+    val_0 = Mul (q, 0.35355338)
+    val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+    val_2 = MatMul (val_0, val_1)
+    val_3 = Softmax (val_2)
+    scaled_dot_product_attention = MatMul (val_3, v)
+    ";
 
-    masked_rows_are_zero {
-        "aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]" => "
-        val_0 = Mul (q, float16 {0.35351563})
-        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-        val_2 = MatMul (val_0, val_1)
-        val_3 = Cast <to: int = 1> (val_2)
-        val_4 = Where (mask, 0.0, -1.7014117e38)
-        val_5 = Add (val_3, val_4)
-        val_6 = Softmax (val_5)
-        val_7 = Cast <to: int = 1> (mask)
-        val_8 = Mul (val_6, val_7)
-        val_9 = Cast <to: int = 10> (val_8)
-        scaled_dot_product_attention = MatMul (val_9, v)
-        ";
-    }
+    // Masked rows are zero.
+    "aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]" => "
+    val_0 = Mul (q, float16 {0.35351563})
+    val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+    val_2 = MatMul (val_0, val_1)
+    val_3 = Cast <to: int = 1> (val_2)
+    val_4 = Where (mask, 0.0, -1.7014117e38)
+    val_5 = Add (val_3, val_4)
+    val_6 = Softmax (val_5)
+    val_7 = Cast <to: int = 1> (mask)
+    val_8 = Mul (val_6, val_7)
+    val_9 = Cast <to: int = 10> (val_8)
+    scaled_dot_product_attention = MatMul (val_9, v)
+    ";
 
-    a_query_that_sees_no_key {
-        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]" => "
-        val_0 = Mul (q, 0.35355338)
-        val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
-        val_2 = MatMul (val_0, val_1)
-        val_3 = Add (val_2, mask)
-        val_4 = Equal (val_3, -inf)
-        val_5 = Softmax (val_3)
-        val_6 = Where (val_4, 0.0, val_5)
-        scaled_dot_product_attention = MatMul (val_6, v)
-        ";
-    }
+    // A query that sees no key.
+    "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]" => "
+    val_0 = Mul (q, 0.35355338)
+    val_1 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
+    val_2 = MatMul (val_0, val_1)
+    val_3 = Add (val_2, mask)
+    val_4 = Equal (val_3, -inf)
+    val_5 = Softmax (val_3)
+    val_6 = Where (val_4, 0.0, val_5)
+    scaled_dot_product_attention = MatMul (val_6, v)
+    ";
 }

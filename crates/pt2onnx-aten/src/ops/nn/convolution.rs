@@ -394,67 +394,62 @@ fn meta_convolution(cx: &Cx, args: MetaConvArgs) -> Lowered {
 }
 
 checks! {
-    same_padding_of_a_kernel_of_unknown_size {
-        "aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]" => "
-        val_0 = Shape <start: int = 2, end: int = 3> (w)
-        val_1 = Sub (val_0, [1])
-        val_2 = Mod (val_1, [2])
-        val_3 = Sub (val_1, val_2)
-        val_4 = Div (val_3, [2])
-        val_5 = Sub (val_0, val_4)
-        val_6 = Sub (val_5, [1])
-        val_7 = Concat <axis: int = 0> (val_4, val_6)
-        val_8 = Concat <axis: int = 0> ([0, 0], val_4, [0, 0], val_6)
-        val_9 = Pad (x, val_8)
-        conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_9, w)
-        ";
-    }
+    // Same padding of a kernel of unknown size.
+    "aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]" => "
+    val_0 = Shape <start: int = 2, end: int = 3> (w)
+    val_1 = Sub (val_0, [1])
+    val_2 = Mod (val_1, [2])
+    val_3 = Sub (val_1, val_2)
+    val_4 = Div (val_3, [2])
+    val_5 = Sub (val_0, val_4)
+    val_6 = Sub (val_5, [1])
+    val_7 = Concat <axis: int = 0> (val_4, val_6)
+    val_8 = Concat <axis: int = 0> ([0, 0], val_4, [0, 0], val_6)
+    val_9 = Pad (x, val_8)
+    conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_9, w)
+    ";
 
-    output_padding_is_less_padding {
-        "aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]" => "
-        val_0 = Unsqueeze (x, [0])
-        val_1 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_0, w)
-        conv_transpose1d = Squeeze (val_1, [0])
-        ";
-    }
+    // Output padding is less padding.
+    "aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]" => "
+    val_0 = Unsqueeze (x, [0])
+    val_1 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_0, w)
+    conv_transpose1d = Squeeze (val_1, [0])
+    ";
 
-    a_transposed_convolution_of_groups_that_the_runtime_counts {
-        "aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]" => "
-        val_0 = Reshape (w, [-1, 2, 12])
-        val_1 = Reshape (n, [1])
-        val_2 = Shape <start: int = 2, end: int = 3> (x)
-        val_3 = Concat <axis: int = 0> ([2], val_1, [2], val_2)
-        val_4 = Reshape <allowzero: int = 1> (x, val_3)
-        val_5 = Transpose <perm: ints = [0, 2, 1]> (val_0)
-        val_6 = MatMul (val_5, val_4)
-        val_7 = Mul ([12], val_1)
-        val_8 = Concat <axis: int = 0> ([2], val_7, val_2)
-        val_9 = Reshape <allowzero: int = 1> (val_6, val_8)
-        val_10 = Mul ([2], val_2)
-        val_11 = Add (val_10, [2])
-        val_12 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_9, val_11, [4])
-        conv_transpose1d = Pad (val_12, [0, 0, -1, 0, 0, 0])
-        ";
-    }
+    // A transposed convolution of groups that the runtime counts.
+    "aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]" => "
+    val_0 = Reshape (w, [-1, 2, 12])
+    val_1 = Reshape (n, [1])
+    val_2 = Shape <start: int = 2, end: int = 3> (x)
+    val_3 = Concat <axis: int = 0> ([2], val_1, [2], val_2)
+    val_4 = Reshape <allowzero: int = 1> (x, val_3)
+    val_5 = Transpose <perm: ints = [0, 2, 1]> (val_0)
+    val_6 = MatMul (val_5, val_4)
+    val_7 = Mul ([12], val_1)
+    val_8 = Concat <axis: int = 0> ([2], val_7, val_2)
+    val_9 = Reshape <allowzero: int = 1> (val_6, val_8)
+    val_10 = Mul ([2], val_2)
+    val_11 = Add (val_10, [2])
+    val_12 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_9, val_11, [4])
+    conv_transpose1d = Pad (val_12, [0, 0, -1, 0, 0, 0])
+    ";
 
-    as_many_groups_as_channels {
-        "aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]" => "
-        val_0 = Slice (x, [0], [15], [2])
-        val_1 = Slice (x, [1], [16], [2])
-        val_2 = Unsqueeze (val_0, [2])
-        val_3 = Unsqueeze (val_1, [2])
-        val_4 = Concat <axis: int = 2> (val_2, val_3)
-        val_5 = MatMul (w, val_4)
-        conv1d = Reshape (val_5, [2, 0, 15])
-        ";
-    }
+    // As many groups as channels.
+    "aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]" => "
+    val_0 = Slice (x, [0], [15], [2])
+    val_1 = Slice (x, [1], [16], [2])
+    val_2 = Unsqueeze (val_0, [2])
+    val_3 = Unsqueeze (val_1, [2])
+    val_4 = Concat <axis: int = 2> (val_2, val_3)
+    val_5 = MatMul (w, val_4)
+    conv1d = Reshape (val_5, [2, 0, 15])
+    ";
 
-    output_padding_of_a_stride_is_zeros {
-        "aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]" => "
-        val_0 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
-        val_1 = Pad (val_0, [0, 0, 0, 0, 0, 1])
-        val_2 = Unsqueeze (b, [1])
-        conv_transpose1d = Add (val_1, val_2)
-        ";
-    }
+    // Output padding of a stride is zeros.
+    "aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]" => "
+    val_0 = ConvTranspose <dilations: ints = [2], kernel_shape: ints = [3], pads: ints = [0, 0], strides: ints = [1]> (x, w)
+    val_1 = Pad (val_0, [0, 0, 0, 0, 0, 1])
+    val_2 = Unsqueeze (b, [1])
+    conv_transpose1d = Add (val_1, val_2)
+    ";
 }

@@ -68,40 +68,37 @@ fn alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool, channels: bool) -> Lo
 }
 
 checks! {
-    evaluation_keeps_the_input {
-        "aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])" => "
-        native_dropout_1 = Expand (true, [4])
-        native_dropout_0 = Identity (x)
-        ";
-    }
+    // Evaluation keeps the input.
+    "aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])" => "
+    native_dropout_1 = Expand (true, [4])
+    native_dropout_0 = Identity (x)
+    ";
 
-    one_choice_for_each_channel {
-        "aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Concat <axis: int = 0> (val_0, [3, 1])
-        val_2 = Expand (0.0, val_1)
-        val_3 = RandomUniformLike (val_2)
-        val_4 = GreaterOrEqual (val_3, 0.25)
-        val_5 = Mul (x, 1.3333334)
-        feature_dropout = Where (val_4, val_5, 0.0)
-        ";
-    }
+    // One choice for each channel.
+    "aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Concat <axis: int = 0> (val_0, [3, 1])
+    val_2 = Expand (0.0, val_1)
+    val_3 = RandomUniformLike (val_2)
+    val_4 = GreaterOrEqual (val_3, 0.25)
+    val_5 = Mul (x, 1.3333334)
+    feature_dropout = Where (val_4, val_5, 0.0)
+    ";
 
-    parts_of_a_complex_number_are_dropped_together {
-        "aten.feature_alpha_dropout(x: c64[2, 3, 4], 0.5, True) -> c64[2, 3, 4]" => "
-        val_0 = Gather <axis: int = 3> (x, 0)
-        val_1 = Gather <axis: int = 3> (x, 1)
-        val_2 = Expand (0.0, [2, 3, 1])
-        val_3 = RandomUniformLike (val_2)
-        val_4 = GreaterOrEqual (val_3, 0.5)
-        val_5 = Where (val_4, val_0, -1.7580993)
-        val_6 = Mul (val_5, 0.8864049)
-        val_7 = Add (val_6, 0.77919394)
-        val_8 = Where (val_4, val_1, 0.0)
-        val_9 = Mul (val_8, 0.8864049)
-        val_10 = Unsqueeze (val_7, [3])
-        val_11 = Unsqueeze (val_9, [3])
-        feature_alpha_dropout = Concat <axis: int = 3> (val_10, val_11)
-        ";
-    }
+    // Parts of a complex number are dropped together.
+    "aten.feature_alpha_dropout(x: c64[2, 3, 4], 0.5, True) -> c64[2, 3, 4]" => "
+    val_0 = Gather <axis: int = 3> (x, 0)
+    val_1 = Gather <axis: int = 3> (x, 1)
+    val_2 = Expand (0.0, [2, 3, 1])
+    val_3 = RandomUniformLike (val_2)
+    val_4 = GreaterOrEqual (val_3, 0.5)
+    val_5 = Where (val_4, val_0, -1.7580993)
+    val_6 = Mul (val_5, 0.8864049)
+    val_7 = Add (val_6, 0.77919394)
+    val_8 = Where (val_4, val_1, 0.0)
+    val_9 = Mul (val_8, 0.8864049)
+    val_10 = Unsqueeze (val_7, [3])
+    val_11 = Unsqueeze (val_9, [3])
+    feature_alpha_dropout = Concat <axis: int = 3> (val_10, val_11)
+    ";
 }

@@ -204,49 +204,47 @@ fn meta_embedding_bag<const WRAPS: bool>(cx: &Cx, args: MetaBags) -> Lowered<[Va
 }
 
 checks! {
-    padding_from_the_end {
-        "aten.embedding_bag.padding_idx(w: f32[s0, 4], i: i64[6], o: i64[3], False, 0, False, None, False, -1) -> f32[3, 4]" => r#"
-        val_0 = LessOrEqual (o, int64[6,1] {0, 1, 2, 3, 4, 5})
-        val_1 = Cast <to: int = 7> (val_0)
-        val_2 = ReduceSum <keepdims: int = 1> (val_1, [1])
-        val_3 = Sub (val_2, 1)
-        val_4 = Shape <start: int = 0, end: int = 1> (w)
-        val_5 = Sub (val_4, [1])
-        val_6 = Reshape (val_5, [])
-        val_7 = Equal (i, val_6)
-        val_8 = Unsqueeze (val_7, [1])
-        val_9 = Not (val_8)
-        val_10 = Gather <axis: int = 0> (w, i)
-        val_11 = Where (val_9, val_10, 0.0)
-        val_12 = Expand (0.0, [3, 4])
-        embedding_bag = ScatterND <reduction: string = "add"> (val_12, val_3, val_11)
-        "#;
-    }
+    // Padding from the end.
+    "aten.embedding_bag.padding_idx(w: f32[s0, 4], i: i64[6], o: i64[3], False, 0, False, None, False, -1) -> f32[3, 4]" => r#"
+    val_0 = LessOrEqual (o, int64[6,1] {0, 1, 2, 3, 4, 5})
+    val_1 = Cast <to: int = 7> (val_0)
+    val_2 = ReduceSum <keepdims: int = 1> (val_1, [1])
+    val_3 = Sub (val_2, 1)
+    val_4 = Shape <start: int = 0, end: int = 1> (w)
+    val_5 = Sub (val_4, [1])
+    val_6 = Reshape (val_5, [])
+    val_7 = Equal (i, val_6)
+    val_8 = Unsqueeze (val_7, [1])
+    val_9 = Not (val_8)
+    val_10 = Gather <axis: int = 0> (w, i)
+    val_11 = Where (val_9, val_10, 0.0)
+    val_12 = Expand (0.0, [3, 4])
+    embedding_bag = ScatterND <reduction: string = "add"> (val_12, val_3, val_11)
+    "#;
 
-    means_counted {
-        "aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]" => r#"
-        val_0 = Slice (o, [2], [3], [0])
-        val_1 = Less ([0, 1, 2, 3, 4, 5], val_0)
-        val_2 = Unsqueeze (val_1, [1])
-        val_3 = Slice (o, [0], [2], [0])
-        val_4 = LessOrEqual (val_3, int64[6,1] {0, 1, 2, 3, 4, 5})
-        val_5 = Cast <to: int = 7> (val_4)
-        val_6 = ReduceSum <keepdims: int = 1> (val_5, [1])
-        val_7 = Sub (val_6, 1)
-        val_8 = Equal (i, 9)
-        val_9 = Unsqueeze (val_8, [1])
-        val_10 = Not (val_9)
-        val_11 = And (val_10, val_2)
-        val_12 = Gather <axis: int = 0> (w, i)
-        val_13 = Where (val_11, val_12, 0.0)
-        val_14 = Expand (0.0, [2, 4])
-        val_15 = ScatterND <reduction: string = "add"> (val_14, val_7, val_13)
-        val_16 = Expand (1.0, [6, 1])
-        val_17 = Where (val_10, val_16, 0.0)
-        val_18 = Expand (0.0, [2, 1])
-        val_19 = ScatterND <reduction: string = "add"> (val_18, val_7, val_17)
-        val_20 = Max (val_19, 1.0)
-        embedding_bag = Div (val_15, val_20)
-        "#;
-    }
+    // Means counted.
+    "aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]" => r#"
+    val_0 = Slice (o, [2], [3], [0])
+    val_1 = Less ([0, 1, 2, 3, 4, 5], val_0)
+    val_2 = Unsqueeze (val_1, [1])
+    val_3 = Slice (o, [0], [2], [0])
+    val_4 = LessOrEqual (val_3, int64[6,1] {0, 1, 2, 3, 4, 5})
+    val_5 = Cast <to: int = 7> (val_4)
+    val_6 = ReduceSum <keepdims: int = 1> (val_5, [1])
+    val_7 = Sub (val_6, 1)
+    val_8 = Equal (i, 9)
+    val_9 = Unsqueeze (val_8, [1])
+    val_10 = Not (val_9)
+    val_11 = And (val_10, val_2)
+    val_12 = Gather <axis: int = 0> (w, i)
+    val_13 = Where (val_11, val_12, 0.0)
+    val_14 = Expand (0.0, [2, 4])
+    val_15 = ScatterND <reduction: string = "add"> (val_14, val_7, val_13)
+    val_16 = Expand (1.0, [6, 1])
+    val_17 = Where (val_10, val_16, 0.0)
+    val_18 = Expand (0.0, [2, 1])
+    val_19 = ScatterND <reduction: string = "add"> (val_18, val_7, val_17)
+    val_20 = Max (val_19, 1.0)
+    embedding_bag = Div (val_15, val_20)
+    "#;
 }

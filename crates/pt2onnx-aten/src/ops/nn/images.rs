@@ -250,71 +250,67 @@ fn meta_pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
 }
 
 checks! {
-    pixels_of_images_without_a_batch {
-        "aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]" => "
-        val_0 = Reshape (x, [2, 2, 2, -1, 5])
-        val_1 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_0)
-        pixel_shuffle = Reshape (val_1, [2, -1, 10])
-        ";
-    }
+    // Pixels of images without a batch.
+    "aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]" => "
+    val_0 = Reshape (x, [2, 2, 2, -1, 5])
+    val_1 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_0)
+    pixel_shuffle = Reshape (val_1, [2, -1, 10])
+    ";
 
-    places_that_are_no_numbers {
-        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]" => "
-        val_0 = Clip (g, -10000.0, 10000.0)
-        val_1 = Expand (0.0, [2, 1])
-        val_2 = MatMul (g, val_1)
-        val_3 = Transpose <perm: ints = [0, 3, 1, 2]> (val_2)
-        val_4 = GridSample (x, val_0)
-        grid_sampler = Add (val_4, val_3)
-        ";
-        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]" => r#"
-        val_0 = Abs (g)
-        val_1 = Less (val_0, 10000.0)
-        val_2 = Where (val_1, g, 10000.0)
-        grid_sampler = GridSample <mode: string = "nearest"> (x, val_2)
-        "#;
-        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite => "
-        grid_sampler = GridSample (x, g)
-        ";
-    }
+    // Places that are no numbers.
+    "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]" => "
+    val_0 = Clip (g, -10000.0, 10000.0)
+    val_1 = Expand (0.0, [2, 1])
+    val_2 = MatMul (g, val_1)
+    val_3 = Transpose <perm: ints = [0, 3, 1, 2]> (val_2)
+    val_4 = GridSample (x, val_0)
+    grid_sampler = Add (val_4, val_3)
+    ";
+    "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]" => r#"
+    val_0 = Abs (g)
+    val_1 = Less (val_0, 10000.0)
+    val_2 = Where (val_1, g, 10000.0)
+    grid_sampler = GridSample <mode: string = "nearest"> (x, val_2)
+    "#;
+    "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite => "
+    grid_sampler = GridSample (x, g)
+    ";
 
-    one_place_between_aligned_corners_is_the_centre {
-        "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], True) -> f32[2, 4, 1, 2]" => "
-        val_0 = Gather <axis: int = 2> (t, 2)
-        val_1 = Unsqueeze (val_0, [1, 2])
-        val_2 = Mul ([0, 1, 2, 3], 2)
-        val_3 = Sub (val_2, 3)
-        val_4 = Cast <to: int = 1> (val_3)
-        val_5 = Cast <to: int = 1> (3)
-        val_6 = Div (val_4, val_5)
-        val_7 = Unsqueeze (val_6, [0, 2, 3])
-        val_8 = Gather <axis: int = 2> (t, 1)
-        val_9 = Unsqueeze (val_8, [1, 2])
-        val_10 = Mul (val_7, val_9)
-        val_11 = Add (val_1, val_10)
-        val_12 = Mul ([0], 2)
-        val_13 = Sub (val_12, 0)
-        val_14 = Cast <to: int = 1> (val_13)
-        val_15 = Cast <to: int = 1> (1)
-        val_16 = Div (val_14, val_15)
-        val_17 = Unsqueeze (val_16, [0, 1, 3])
-        val_18 = Gather <axis: int = 2> (t, 0)
-        val_19 = Unsqueeze (val_18, [1, 2])
-        val_20 = Mul (val_17, val_19)
-        affine_grid_generator = Add (val_11, val_20)
-        ";
-        "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], False) -> f32[2, 4, 1, 2]" => "
-        affine_grid_generator = AffineGrid (t, [2, 3, 4, 1])
-        ";
-    }
+    // One place between aligned corners is the centre.
+    "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], True) -> f32[2, 4, 1, 2]" => "
+    val_0 = Gather <axis: int = 2> (t, 2)
+    val_1 = Unsqueeze (val_0, [1, 2])
+    val_2 = Mul ([0, 1, 2, 3], 2)
+    val_3 = Sub (val_2, 3)
+    val_4 = Cast <to: int = 1> (val_3)
+    val_5 = Cast <to: int = 1> (3)
+    val_6 = Div (val_4, val_5)
+    val_7 = Unsqueeze (val_6, [0, 2, 3])
+    val_8 = Gather <axis: int = 2> (t, 1)
+    val_9 = Unsqueeze (val_8, [1, 2])
+    val_10 = Mul (val_7, val_9)
+    val_11 = Add (val_1, val_10)
+    val_12 = Mul ([0], 2)
+    val_13 = Sub (val_12, 0)
+    val_14 = Cast <to: int = 1> (val_13)
+    val_15 = Cast <to: int = 1> (1)
+    val_16 = Div (val_14, val_15)
+    val_17 = Unsqueeze (val_16, [0, 1, 3])
+    val_18 = Gather <axis: int = 2> (t, 0)
+    val_19 = Unsqueeze (val_18, [1, 2])
+    val_20 = Mul (val_17, val_19)
+    affine_grid_generator = Add (val_11, val_20)
+    ";
+    "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], False) -> f32[2, 4, 1, 2]" => "
+    affine_grid_generator = AffineGrid (t, [2, 3, 4, 1])
+    ";
 
-    windows_as_columns {
-        "aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]" => "
-        val_0 = Pad (x, [0, 0, 1, 0, 0, 0, 1, 0])
-        val_1 = Gather <axis: int = 2> (val_0, int64[2,3] {0, 2, 4, 1, 3, 5})
-        val_2 = Gather <axis: int = 4> (val_1, int64[2,4] {0, 1, 2, 3, 1, 2, 3, 4})
-        val_3 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_2)
-        im2col = Reshape (val_3, [1, 8, 12])
-        ";
-    }
+    // Windows as columns.
+    "aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]" => "
+    val_0 = Pad (x, [0, 0, 1, 0, 0, 0, 1, 0])
+    val_1 = Gather <axis: int = 2> (val_0, int64[2,3] {0, 2, 4, 1, 3, 5})
+    val_2 = Gather <axis: int = 4> (val_1, int64[2,4] {0, 1, 2, 3, 1, 2, 3, 4})
+    val_3 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_2)
+    im2col = Reshape (val_3, [1, 8, 12])
+    ";
 }

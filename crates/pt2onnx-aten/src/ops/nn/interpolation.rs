@@ -328,130 +328,121 @@ fn meta_resized(cx: &Cx, args: Resized) -> Lowered {
 }
 
 checks! {
-    nearest_places_of_a_dynamic_size_that_float32_rounds {
-        "aten.upsample_nearest1d.vec(x: f32[1, 1, s0], [33], None) -> f32[1, 1, 33]" => "
-        val_0 = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]
-        val_1 = Shape <start: int = 2, end: int = 3> (x)
-        val_2 = Reshape (val_1, [])
-        val_3 = Cast <to: int = 1> (val_2)
-        val_4 = Cast <to: int = 1> (33)
-        val_5 = Div (val_3, val_4)
-        val_6 = Cast <to: int = 1> (val_0)
-        val_7 = Mul (val_6, val_5)
-        val_8 = Floor (val_7)
-        val_9 = Cast <to: int = 7> (val_8)
-        val_10 = Sub (val_2, 1)
-        val_11 = Min (val_9, val_10)
-        upsample_nearest1d = Gather <axis: int = 2> (x, val_11)
-        ";
-    }
+    // Nearest places of a dynamic size that float32 rounds.
+    "aten.upsample_nearest1d.vec(x: f32[1, 1, s0], [33], None) -> f32[1, 1, 33]" => "
+    val_0 = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]
+    val_1 = Shape <start: int = 2, end: int = 3> (x)
+    val_2 = Reshape (val_1, [])
+    val_3 = Cast <to: int = 1> (val_2)
+    val_4 = Cast <to: int = 1> (33)
+    val_5 = Div (val_3, val_4)
+    val_6 = Cast <to: int = 1> (val_0)
+    val_7 = Mul (val_6, val_5)
+    val_8 = Floor (val_7)
+    val_9 = Cast <to: int = 7> (val_8)
+    val_10 = Sub (val_2, 1)
+    val_11 = Min (val_9, val_10)
+    upsample_nearest1d = Gather <axis: int = 2> (x, val_11)
+    ";
 
-    nearest_neighbours_for_a_huge_size {
-        "aten.upsample_nearest1d(x: f32[1, 1, 4], [1099511627776]) -> f32[1, 1, 1099511627776]" => r#"
-        upsample_nearest1d = Resize <coordinate_transformation_mode: string = "asymmetric", nearest_mode: string = "floor"> (x, "", "", [1, 1, 1099511627776])
-        "#;
-    }
+    // Nearest neighbours for a huge size.
+    "aten.upsample_nearest1d(x: f32[1, 1, 4], [1099511627776]) -> f32[1, 1, 1099511627776]" => r#"
+    upsample_nearest1d = Resize <coordinate_transformation_mode: string = "asymmetric", nearest_mode: string = "floor"> (x, "", "", [1, 1, 1099511627776])
+    "#;
 
-    whole_multiples_of_a_dynamic_size {
-        "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, True, [4.0, 2.0]) -> f32[1, 3, 4*s0, 16]" => r#"
-        upsample_bilinear2d = Resize <coordinate_transformation_mode: string = "align_corners", mode: string = "linear"> (x, "", [1.0, 1.0, 4.0, 2.0])
-        "#;
-    }
+    // Whole multiples of a dynamic size.
+    "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, True, [4.0, 2.0]) -> f32[1, 3, 4*s0, 16]" => r#"
+    upsample_bilinear2d = Resize <coordinate_transformation_mode: string = "align_corners", mode: string = "linear"> (x, "", [1.0, 1.0, 4.0, 2.0])
+    "#;
 
-    factors_of_a_dynamic_size {
-        "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]" => r#"
-        upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", [1.0, 1.0, 2.0, 2.0])
-        "#;
-    }
+    // Factors of a dynamic size.
+    "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]" => r#"
+    upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", [1.0, 1.0, 2.0, 2.0])
+    "#;
 
-    ratios_of_a_dynamic_batch {
-        "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [14, 12], False, None) -> f32[s0, 3, 14, 12]" => r#"
-        upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", [1.0, 1.0, 2.0, 1.5])
-        "#;
-    }
+    // Ratios of a dynamic batch.
+    "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [14, 12], False, None) -> f32[s0, 3, 14, 12]" => r#"
+    upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", [1.0, 1.0, 2.0, 1.5])
+    "#;
 
-    ratios_that_float32_does_not_hold {
-        "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [9, 12], False, None) -> f32[s0, 3, 9, 12]" => r#"
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Concat <axis: int = 0> (val_0, [3, 9, 12])
-        upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", "", val_1)
-        "#;
-    }
+    // Ratios that float32 does not hold.
+    "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [9, 12], False, None) -> f32[s0, 3, 9, 12]" => r#"
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Concat <axis: int = 0> (val_0, [3, 9, 12])
+    upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", "", val_1)
+    "#;
 
-    factors_that_do_not_give_the_sizes {
-        "aten.upsample_nearest2d(x: f32[1, 3, s0, s1], [n: Sym(2*s0), 4], 3.0, 0.5) -> f32[1, 3, 2*s0, 4]" => "
-        val_0 = Range (0, n, 1)
-        val_1 = Cast <to: int = 1> (val_0)
-        val_2 = Mul (val_1, 0.5)
-        val_3 = Floor (val_2)
-        val_4 = Cast <to: int = 7> (val_3)
-        val_5 = Shape <start: int = 2, end: int = 3> (x)
-        val_6 = Reshape (val_5, [])
-        val_7 = Sub (val_6, 1)
-        val_8 = Min (val_4, val_7)
-        val_9 = Gather <axis: int = 2> (x, val_8)
-        val_10 = Cast <to: int = 1> ([0, 1, 2, 3])
-        val_11 = Mul (val_10, 2.0)
-        val_12 = Floor (val_11)
-        val_13 = Cast <to: int = 7> (val_12)
-        val_14 = Shape <start: int = 3, end: int = 4> (x)
-        val_15 = Reshape (val_14, [])
-        val_16 = Sub (val_15, 1)
-        val_17 = Min (val_13, val_16)
-        upsample_nearest2d = Gather <axis: int = 3> (val_9, val_17)
-        ";
-    }
+    // Factors that do not give the sizes.
+    "aten.upsample_nearest2d(x: f32[1, 3, s0, s1], [n: Sym(2*s0), 4], 3.0, 0.5) -> f32[1, 3, 2*s0, 4]" => "
+    val_0 = Range (0, n, 1)
+    val_1 = Cast <to: int = 1> (val_0)
+    val_2 = Mul (val_1, 0.5)
+    val_3 = Floor (val_2)
+    val_4 = Cast <to: int = 7> (val_3)
+    val_5 = Shape <start: int = 2, end: int = 3> (x)
+    val_6 = Reshape (val_5, [])
+    val_7 = Sub (val_6, 1)
+    val_8 = Min (val_4, val_7)
+    val_9 = Gather <axis: int = 2> (x, val_8)
+    val_10 = Cast <to: int = 1> ([0, 1, 2, 3])
+    val_11 = Mul (val_10, 2.0)
+    val_12 = Floor (val_11)
+    val_13 = Cast <to: int = 7> (val_12)
+    val_14 = Shape <start: int = 3, end: int = 4> (x)
+    val_15 = Reshape (val_14, [])
+    val_16 = Sub (val_15, 1)
+    val_17 = Min (val_13, val_16)
+    upsample_nearest2d = Gather <axis: int = 3> (val_9, val_17)
+    ";
 
-    bytes_are_rounded_after_each_dimension {
-        "aten.upsample_bilinear2d(x: u8[1, 1, 2, 3], [2, 2], False) -> u8[1, 1, 2, 2]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = ReduceMax <keepdims: int = 0> (double[3,2] {0.75, 0.0, 0.25, 0.25, 0.0, 0.75})
-        val_2 = Div (double {32767.5}, val_1)
-        val_3 = Log (val_2)
-        val_4 = Div (val_3, double {0.6931471805599453})
-        val_5 = Ceil (val_4)
-        val_6 = Sub (val_5, double {1.0})
-        val_7 = Clip (val_6, double {0.0}, double {22.0})
-        val_8 = Pow (double {2.0}, val_7)
-        val_9 = Mul (double[3,2] {0.75, 0.0, 0.25, 0.25, 0.0, 0.75}, val_8)
-        val_10 = Abs (val_9)
-        val_11 = Add (val_10, double {0.5})
-        val_12 = Floor (val_11)
-        val_13 = Sign (val_9)
-        val_14 = Mul (val_12, val_13)
-        val_15 = MatMul (val_0, val_14)
-        val_16 = Div (val_15, val_8)
-        val_17 = Add (val_16, double {0.5})
-        val_18 = Floor (val_17)
-        val_19 = Clip (val_18, double {0.0}, double {255.0})
-        upsample_bilinear2d = Cast <to: int = 2> (val_19)
-        ";
-    }
+    // Bytes are rounded after each dimension.
+    "aten.upsample_bilinear2d(x: u8[1, 1, 2, 3], [2, 2], False) -> u8[1, 1, 2, 2]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = ReduceMax <keepdims: int = 0> (double[3,2] {0.75, 0.0, 0.25, 0.25, 0.0, 0.75})
+    val_2 = Div (double {32767.5}, val_1)
+    val_3 = Log (val_2)
+    val_4 = Div (val_3, double {0.6931471805599453})
+    val_5 = Ceil (val_4)
+    val_6 = Sub (val_5, double {1.0})
+    val_7 = Clip (val_6, double {0.0}, double {22.0})
+    val_8 = Pow (double {2.0}, val_7)
+    val_9 = Mul (double[3,2] {0.75, 0.0, 0.25, 0.25, 0.0, 0.75}, val_8)
+    val_10 = Abs (val_9)
+    val_11 = Add (val_10, double {0.5})
+    val_12 = Floor (val_11)
+    val_13 = Sign (val_9)
+    val_14 = Mul (val_12, val_13)
+    val_15 = MatMul (val_0, val_14)
+    val_16 = Div (val_15, val_8)
+    val_17 = Add (val_16, double {0.5})
+    val_18 = Floor (val_17)
+    val_19 = Clip (val_18, double {0.0}, double {255.0})
+    upsample_bilinear2d = Cast <to: int = 2> (val_19)
+    ";
 
-    weights_of_dynamic_sizes_are_computed {
-        "aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]" => "
-        val_0 = Shape <start: int = 2, end: int = 3> (x)
-        val_1 = Reshape (val_0, [])
-        val_2 = Cast <to: int = 11> (val_1)
-        val_3 = Cast <to: int = 11> (4)
-        val_4 = Div (val_2, val_3)
-        val_5 = Cast <to: int = 11> ([0, 1, 2, 3])
-        val_6 = Range (0, val_1, 1)
-        val_7 = Cast <to: int = 11> (val_6)
-        val_8 = Unsqueeze (val_7, [1])
-        val_9 = Add (val_5, double {0.5})
-        val_10 = Mul (val_9, val_4)
-        val_11 = Sub (val_10, double {0.5})
-        val_12 = Sub (val_0, [1])
-        val_13 = Reshape (val_12, [])
-        val_14 = Cast <to: int = 11> (val_13)
-        val_15 = Max (val_11, double {0.0})
-        val_16 = Min (val_15, val_14)
-        val_17 = Sub (val_16, val_8)
-        val_18 = Abs (val_17)
-        val_19 = Sub (double {1.0}, val_18)
-        val_20 = Max (val_19, double {0.0})
-        upsample_linear1d = MatMul (x, val_20)
-        ";
-    }
+    // Weights of dynamic sizes are computed.
+    "aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]" => "
+    val_0 = Shape <start: int = 2, end: int = 3> (x)
+    val_1 = Reshape (val_0, [])
+    val_2 = Cast <to: int = 11> (val_1)
+    val_3 = Cast <to: int = 11> (4)
+    val_4 = Div (val_2, val_3)
+    val_5 = Cast <to: int = 11> ([0, 1, 2, 3])
+    val_6 = Range (0, val_1, 1)
+    val_7 = Cast <to: int = 11> (val_6)
+    val_8 = Unsqueeze (val_7, [1])
+    val_9 = Add (val_5, double {0.5})
+    val_10 = Mul (val_9, val_4)
+    val_11 = Sub (val_10, double {0.5})
+    val_12 = Sub (val_0, [1])
+    val_13 = Reshape (val_12, [])
+    val_14 = Cast <to: int = 11> (val_13)
+    val_15 = Max (val_11, double {0.0})
+    val_16 = Min (val_15, val_14)
+    val_17 = Sub (val_16, val_8)
+    val_18 = Abs (val_17)
+    val_19 = Sub (double {1.0}, val_18)
+    val_20 = Max (val_19, double {0.0})
+    upsample_linear1d = MatMul (x, val_20)
+    ";
 }

@@ -294,56 +294,52 @@ fn meta_ranking_loss(cx: &Cx, args: RankingLoss) -> Lowered {
 }
 
 checks! {
-    types_are_promoted {
-        "aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]" => "
-        val_0 = Cast <to: int = 1> (y)
-        val_1 = Sub (x, val_0)
-        val_2 = Mul (val_1, val_1)
-        val_3 = ReduceSum <keepdims: int = 0> (val_2)
-        val_4 = Shape <start: int = 0, end: int = 1> (x)
-        val_5 = Reshape (val_4, [])
-        val_6 = Cast <to: int = 1> (val_5)
-        mse_loss = Div (val_3, val_6)
-        ";
-    }
+    // Types are promoted.
+    "aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]" => "
+    val_0 = Cast <to: int = 1> (y)
+    val_1 = Sub (x, val_0)
+    val_2 = Mul (val_1, val_1)
+    val_3 = ReduceSum <keepdims: int = 0> (val_2)
+    val_4 = Shape <start: int = 0, end: int = 1> (x)
+    val_5 = Reshape (val_4, [])
+    val_6 = Cast <to: int = 1> (val_5)
+    mse_loss = Div (val_3, val_6)
+    ";
 
-    logarithms_are_bounded {
-        "aten.binary_cross_entropy(x: f32[4], y: f32[4], None, 2) -> f32[]" => "
-        val_0 = Sub (y, 1.0)
-        val_1 = Sub (1.0, x)
-        val_2 = Log (val_1)
-        val_3 = Max (val_2, -100.0)
-        val_4 = Mul (val_0, val_3)
-        val_5 = Log (x)
-        val_6 = Max (val_5, -100.0)
-        val_7 = Mul (y, val_6)
-        val_8 = Sub (val_4, val_7)
-        binary_cross_entropy = ReduceSum <keepdims: int = 0> (val_8)
-        ";
-    }
+    // Logarithms are bounded.
+    "aten.binary_cross_entropy(x: f32[4], y: f32[4], None, 2) -> f32[]" => "
+    val_0 = Sub (y, 1.0)
+    val_1 = Sub (1.0, x)
+    val_2 = Log (val_1)
+    val_3 = Max (val_2, -100.0)
+    val_4 = Mul (val_0, val_3)
+    val_5 = Log (x)
+    val_6 = Max (val_5, -100.0)
+    val_7 = Mul (y, val_6)
+    val_8 = Sub (val_4, val_7)
+    binary_cross_entropy = ReduceSum <keepdims: int = 0> (val_8)
+    ";
 
-    weights_of_another_type {
-        "aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]" => "
-        val_0 = Neg (x)
-        val_1 = Softplus (val_0)
-        val_2 = Sub (1.0, y)
-        val_3 = Mul (val_2, x)
-        val_4 = Add (val_3, val_1)
-        val_5 = Cast <to: int = 11> (val_4)
-        val_6 = Mul (val_5, w)
-        binary_cross_entropy_with_logits = Cast <to: int = 1> (val_6)
-        ";
-    }
+    // Weights of another type.
+    "aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]" => "
+    val_0 = Neg (x)
+    val_1 = Softplus (val_0)
+    val_2 = Sub (1.0, y)
+    val_3 = Mul (val_2, x)
+    val_4 = Add (val_3, val_1)
+    val_5 = Cast <to: int = 11> (val_4)
+    val_6 = Mul (val_5, w)
+    binary_cross_entropy_with_logits = Cast <to: int = 1> (val_6)
+    ";
 
-    targets_of_a_hinge_need_not_be_1 {
-        "aten.hinge_embedding_loss(x: f32[4], y: f32[4], 1.0, 0) -> f32[4]" => "
-        val_0 = Equal (y, -1.0)
-        val_1 = Where (val_0, 0.0, x)
-        val_2 = Sub (1.0, x)
-        val_3 = Max (val_2, 0.0)
-        val_4 = Equal (y, 1.0)
-        val_5 = Where (val_4, 0.0, val_3)
-        hinge_embedding_loss = Add (val_1, val_5)
-        ";
-    }
+    // Targets of a hinge need not be 1.
+    "aten.hinge_embedding_loss(x: f32[4], y: f32[4], 1.0, 0) -> f32[4]" => "
+    val_0 = Equal (y, -1.0)
+    val_1 = Where (val_0, 0.0, x)
+    val_2 = Sub (1.0, x)
+    val_3 = Max (val_2, 0.0)
+    val_4 = Equal (y, 1.0)
+    val_5 = Where (val_4, 0.0, val_3)
+    hinge_embedding_loss = Add (val_1, val_5)
+    ";
 }

@@ -277,35 +277,33 @@ fn linear_cross_entropy(cx: &Cx, args: LinearCrossEntropyArgs) -> Lowered<[Optio
 }
 
 checks! {
-    unbatched_loss_is_a_scalar {
-        "aten.nll_loss_nd(x: f32[5], y: i64[], None, 0, -100) -> f32[]" => r#"
-        val_0 = Unsqueeze (x, [0])
-        val_1 = Reshape (y, [1])
-        val_2 = NegativeLogLikelihoodLoss <ignore_index: int = -100, reduction: string = "none"> (val_0, val_1)
-        nll_loss_nd = Reshape (val_2, [])
-        "#;
-    }
+    // A loss without a batch is a scalar.
+    "aten.nll_loss_nd(x: f32[5], y: i64[], None, 0, -100) -> f32[]" => r#"
+    val_0 = Unsqueeze (x, [0])
+    val_1 = Reshape (y, [1])
+    val_2 = NegativeLogLikelihoodLoss <ignore_index: int = -100, reduction: string = "none"> (val_0, val_1)
+    nll_loss_nd = Reshape (val_2, [])
+    "#;
 
-    smoothing_mixes_in_all_classes {
-        "aten.cross_entropy_loss(x: f32[s0, 5], y: i64[s0], None, 1, -100, 0.1) -> f32[]" => "
-        val_0 = LogSoftmax <axis: int = 1> (x)
-        val_1 = NegativeLogLikelihoodLoss <ignore_index: int = -100> (val_0, y)
-        val_2 = ReduceSum <keepdims: int = 0> (val_0, [1])
-        val_3 = Neg (val_2)
-        val_4 = Equal (y, -100)
-        val_5 = Not (val_4)
-        val_6 = Where (val_5, val_3, 0.0)
-        val_7 = ReduceSum <keepdims: int = 0> (val_6)
-        val_8 = Equal (y, -100)
-        val_9 = Not (val_8)
-        val_10 = Cast <to: int = 1> (val_9)
-        val_11 = ReduceSum <keepdims: int = 0> (val_10)
-        val_12 = Div (val_7, val_11)
-        val_13 = Cast <to: int = 1> (5)
-        val_14 = Div (0.1, val_13)
-        val_15 = Mul (val_1, 0.9)
-        val_16 = Mul (val_12, val_14)
-        cross_entropy_loss = Add (val_15, val_16)
-        ";
-    }
+    // Smoothing mixes in all classes.
+    "aten.cross_entropy_loss(x: f32[s0, 5], y: i64[s0], None, 1, -100, 0.1) -> f32[]" => "
+    val_0 = LogSoftmax <axis: int = 1> (x)
+    val_1 = NegativeLogLikelihoodLoss <ignore_index: int = -100> (val_0, y)
+    val_2 = ReduceSum <keepdims: int = 0> (val_0, [1])
+    val_3 = Neg (val_2)
+    val_4 = Equal (y, -100)
+    val_5 = Not (val_4)
+    val_6 = Where (val_5, val_3, 0.0)
+    val_7 = ReduceSum <keepdims: int = 0> (val_6)
+    val_8 = Equal (y, -100)
+    val_9 = Not (val_8)
+    val_10 = Cast <to: int = 1> (val_9)
+    val_11 = ReduceSum <keepdims: int = 0> (val_10)
+    val_12 = Div (val_7, val_11)
+    val_13 = Cast <to: int = 1> (5)
+    val_14 = Div (0.1, val_13)
+    val_15 = Mul (val_1, 0.9)
+    val_16 = Mul (val_12, val_14)
+    cross_entropy_loss = Add (val_15, val_16)
+    ";
 }

@@ -463,66 +463,61 @@ fn meta_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<[Value; 4]> {
 }
 
 checks! {
-    sizes_of_groups_are_read_at_once {
-        "aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]" => "
-        val_0 = Reshape (x, [1, 2, -1])
-        val_1 = Expand (1.0, [2])
-        val_2 = Expand (0.0, [2])
-        val_3 = InstanceNormalization (val_0, val_1, val_2)
-        val_4 = Shape <start: int = 0, end: int = 4> (x)
-        group_norm = Reshape <allowzero: int = 1> (val_3, val_4)
-        ";
-    }
+    // Sizes of groups are read at once.
+    "aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]" => "
+    val_0 = Reshape (x, [1, 2, -1])
+    val_1 = Expand (1.0, [2])
+    val_2 = Expand (0.0, [2])
+    val_3 = InstanceNormalization (val_0, val_1, val_2)
+    val_4 = Shape <start: int = 0, end: int = 4> (x)
+    group_norm = Reshape <allowzero: int = 1> (val_3, val_4)
+    ";
 
-    statistics_of_the_batch {
-        "aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])" => "
-        val_0 = Expand (float16 {1.0}, [8])
-        native_layer_norm_0 = LayerNormalization (x, val_0)
-        val_1 = Cast <to: int = 1> (x)
-        val_2 = ReduceMean <keepdims: int = 1> (val_1, [1])
-        val_3 = Sub (val_1, val_2)
-        val_4 = Mul (val_3, val_3)
-        val_5 = ReduceMean <keepdims: int = 0> (val_4, [1])
-        val_6 = Squeeze (val_2, [1])
-        val_7 = Unsqueeze (val_6, [1])
-        native_layer_norm_1 = Cast <to: int = 10> (val_7)
-        val_8 = Add (val_5, 1e-5)
-        val_9 = Sqrt (val_8)
-        val_10 = Reciprocal (val_9)
-        val_11 = Unsqueeze (val_10, [1])
-        native_layer_norm_2 = Cast <to: int = 10> (val_11)
-        ";
-    }
+    // Statistics of the batch.
+    "aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])" => "
+    val_0 = Expand (float16 {1.0}, [8])
+    native_layer_norm_0 = LayerNormalization (x, val_0)
+    val_1 = Cast <to: int = 1> (x)
+    val_2 = ReduceMean <keepdims: int = 1> (val_1, [1])
+    val_3 = Sub (val_1, val_2)
+    val_4 = Mul (val_3, val_3)
+    val_5 = ReduceMean <keepdims: int = 0> (val_4, [1])
+    val_6 = Squeeze (val_2, [1])
+    val_7 = Unsqueeze (val_6, [1])
+    native_layer_norm_1 = Cast <to: int = 10> (val_7)
+    val_8 = Add (val_5, 1e-5)
+    val_9 = Sqrt (val_8)
+    val_10 = Reciprocal (val_9)
+    val_11 = Unsqueeze (val_10, [1])
+    native_layer_norm_2 = Cast <to: int = 10> (val_11)
+    ";
 
-    running_statistics {
-        "aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])" => "
-        val_0 = Expand (1.0, [3])
-        val_1 = Expand (0.0, [3])
-        _native_batch_norm_legit_no_training_0 = BatchNormalization (x, val_0, val_1, m, v)
-        _native_batch_norm_legit_no_training_1 = Expand (0.0, [0])
-        _native_batch_norm_legit_no_training_2 = Expand (0.0, [0])
-        ";
-    }
+    // Running statistics.
+    "aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])" => "
+    val_0 = Expand (1.0, [3])
+    val_1 = Expand (0.0, [3])
+    _native_batch_norm_legit_no_training_0 = BatchNormalization (x, val_0, val_1, m, v)
+    _native_batch_norm_legit_no_training_1 = Expand (0.0, [0])
+    _native_batch_norm_legit_no_training_2 = Expand (0.0, [0])
+    ";
 
-    channels_have_scales_groups_do_not {
-        "aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]" => "
-        val_0 = Reshape (x, [2, 2, -1])
-        val_1 = Expand (1.0, [2])
-        val_2 = Expand (0.0, [2])
-        val_3 = InstanceNormalization (val_0, val_1, val_2)
-        val_4 = Reshape (val_3, [2, 4, -1])
-        val_5 = Reshape (w, [4, 1])
-        group_norm = Mul (val_4, val_5)
-        ";
-    }
+    // Channels have scales, groups do not.
+    "aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]" => "
+    val_0 = Reshape (x, [2, 2, -1])
+    val_1 = Expand (1.0, [2])
+    val_2 = Expand (0.0, [2])
+    val_3 = InstanceNormalization (val_0, val_1, val_2)
+    val_4 = Reshape (val_3, [2, 4, -1])
+    val_5 = Reshape (w, [4, 1])
+    group_norm = Mul (val_4, val_5)
+    ";
 
-    running_statistics_have_their_recorded_types {
-        "aten._native_batch_norm_legit_functional(x: f16[3, 2, 4], w: f16[2], b: f16[2], mean: f16[2], variance: f16[2], False, 0.1, 1e-05) -> (f16[3, 2, 4], f16[0], f16[0], f32[2], f32[2])" => "
-        _native_batch_norm_legit_functional_0 = BatchNormalization (x, w, b, mean, variance)
-        _native_batch_norm_legit_functional_1 = Expand (float16 {0.0}, [0])
-        _native_batch_norm_legit_functional_2 = Expand (float16 {0.0}, [0])
-        _native_batch_norm_legit_functional_3 = Cast <to: int = 1> (mean)
-        _native_batch_norm_legit_functional_4 = Cast <to: int = 1> (variance)
-        ";
-    }
+    // Running statistics have their recorded types.
+    "aten._native_batch_norm_legit_functional(x: f16[3, 2, 4], w: f16[2], b: f16[2], mean: f16[2], variance: f16[2], False, 0.1, 1e-05) -> (f16[3, 2, 4], f16[0], f16[0], f32[2], f32[2])" => "
+    _native_batch_norm_legit_functional_0 = BatchNormalization (x, w, b, mean, variance)
+    _native_batch_norm_legit_functional_1 = Expand (float16 {0.0}, [0])
+    _native_batch_norm_legit_functional_2 = Expand (float16 {0.0}, [0])
+    _native_batch_norm_legit_functional_3 = Cast <to: int = 1> (mean)
+    _native_batch_norm_legit_functional_4 = Cast <to: int = 1> (variance)
+    ";
 }

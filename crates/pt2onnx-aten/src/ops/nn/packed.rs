@@ -228,42 +228,40 @@ fn meta_lstm(cx: &Cx, args: Lstm) -> Lowered<[Value; 3]> {
 }
 
 checks! {
-    packed_by_a_mask {
-        "aten._pack_padded_sequence(x: f32[s0, s1, 3], lengths: i64[s1], False) -> (f32[u0, 3], i64[u1])" => "
-        val_0 = ReduceMax <keepdims: int = 0> (lengths, [0])
-        val_1 = Range (0, val_0, 1)
-        val_2 = Unsqueeze (val_1, [1])
-        val_3 = Less (val_2, lengths)
-        val_4 = Cast <to: int = 7> (val_3)
-        _pack_padded_sequence_1 = ReduceSum <keepdims: int = 0> (val_4, [1])
-        val_5 = Unsqueeze (val_0, [0])
-        val_6 = Slice (x, [0], val_5, [0])
-        val_7 = NonZero (val_3)
-        val_8 = Transpose <perm: ints = [1, 0]> (val_7)
-        _pack_padded_sequence_0 = GatherND (val_6, val_8)
-        ";
-    }
+    // Sequences are packed by a mask.
+    "aten._pack_padded_sequence(x: f32[s0, s1, 3], lengths: i64[s1], False) -> (f32[u0, 3], i64[u1])" => "
+    val_0 = ReduceMax <keepdims: int = 0> (lengths, [0])
+    val_1 = Range (0, val_0, 1)
+    val_2 = Unsqueeze (val_1, [1])
+    val_3 = Less (val_2, lengths)
+    val_4 = Cast <to: int = 7> (val_3)
+    _pack_padded_sequence_1 = ReduceSum <keepdims: int = 0> (val_4, [1])
+    val_5 = Unsqueeze (val_0, [0])
+    val_6 = Slice (x, [0], val_5, [0])
+    val_7 = NonZero (val_3)
+    val_8 = Transpose <perm: ints = [1, 0]> (val_7)
+    _pack_padded_sequence_0 = GatherND (val_6, val_8)
+    ";
 
-    steps_of_a_network {
-        "aten.rnn_tanh.data(x: f32[u0, 3], batch_sizes: i64[u1], h: f32[1, s0, 2], [wi: f32[2, 3], wh: f32[2, 2]], False, 1, 0.0, False, False) -> (f32[u0, 2], f32[1, s0, 2])" => r#"
-        val_0 = Gather <axis: int = 0> (batch_sizes, 0)
-        val_1 = Range (0, val_0, 1)
-        val_2 = Unsqueeze (batch_sizes, [1])
-        val_3 = Less (val_1, val_2)
-        val_4 = Shape <start: int = 0, end: int = 1> (batch_sizes)
-        val_5 = Shape <start: int = 1, end: int = 2> (h)
-        val_6 = Concat <axis: int = 0> (val_4, val_5, [3])
-        val_7 = Expand (0.0, val_6)
-        val_8 = NonZero (val_3)
-        val_9 = Transpose <perm: ints = [1, 0]> (val_8)
-        val_10 = ScatterND (val_7, val_9, x)
-        val_11 = Cast <to: int = 6> (val_3)
-        val_12 = ReduceSum <keepdims: int = 0> (val_11, [0])
-        val_13 = Unsqueeze (wi, [0])
-        val_14 = Unsqueeze (wh, [0])
-        val_15, rnn_tanh_1 = RNN <activations: strings = ["Tanh"], hidden_size: int = 2> (val_10, val_13, val_14, "", val_12, h)
-        val_16 = Squeeze (val_15, [1])
-        rnn_tanh_0 = GatherND (val_16, val_9)
-        "#;
-    }
+    // Steps of a network.
+    "aten.rnn_tanh.data(x: f32[u0, 3], batch_sizes: i64[u1], h: f32[1, s0, 2], [wi: f32[2, 3], wh: f32[2, 2]], False, 1, 0.0, False, False) -> (f32[u0, 2], f32[1, s0, 2])" => r#"
+    val_0 = Gather <axis: int = 0> (batch_sizes, 0)
+    val_1 = Range (0, val_0, 1)
+    val_2 = Unsqueeze (batch_sizes, [1])
+    val_3 = Less (val_1, val_2)
+    val_4 = Shape <start: int = 0, end: int = 1> (batch_sizes)
+    val_5 = Shape <start: int = 1, end: int = 2> (h)
+    val_6 = Concat <axis: int = 0> (val_4, val_5, [3])
+    val_7 = Expand (0.0, val_6)
+    val_8 = NonZero (val_3)
+    val_9 = Transpose <perm: ints = [1, 0]> (val_8)
+    val_10 = ScatterND (val_7, val_9, x)
+    val_11 = Cast <to: int = 6> (val_3)
+    val_12 = ReduceSum <keepdims: int = 0> (val_11, [0])
+    val_13 = Unsqueeze (wi, [0])
+    val_14 = Unsqueeze (wh, [0])
+    val_15, rnn_tanh_1 = RNN <activations: strings = ["Tanh"], hidden_size: int = 2> (val_10, val_13, val_14, "", val_12, h)
+    val_16 = Squeeze (val_15, [1])
+    rnn_tanh_0 = GatherND (val_16, val_9)
+    "#;
 }

@@ -223,66 +223,62 @@ fn meta_pool(cx: &Cx, args: PoolArgs) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    a_last_window_in_the_padding_beside_a_dynamic_dimension {
-        "aten.max_pool2d_with_indices(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> (f32[1, (s0 + 2)//3 + 1, 1], i64[1, (s0 + 2)//3 + 1, 1])" => "
-        val_0 = Slice (x, [0], [1], [2])
-        val_1 = Unsqueeze (val_0, [0])
-        val_2, val_3 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_1)
-        val_4 = Mod (val_3, 1)
-        val_5 = Mul (val_4, 1)
-        val_6 = Div (val_3, 1)
-        val_7 = Shape <start: int = 1, end: int = 2> (x)
-        val_8 = Reshape (val_7, [])
-        val_9 = Mod (val_6, val_8)
-        val_10 = Mul (val_9, 2)
-        val_11 = Add (val_5, val_10)
-        val_12 = Div (val_6, val_8)
-        max_pool2d_with_indices_0 = Squeeze (val_2, [0])
-        max_pool2d_with_indices_1 = Squeeze (val_11, [0])
-        ";
-        "aten.max_pool2d(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> f32[1, (s0 + 2)//3 + 1, 1]" => "
-        val_0 = Slice (x, [0], [1], [2])
-        val_1 = Unsqueeze (val_0, [0])
-        val_2 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_1)
-        max_pool2d = Squeeze (val_2, [0])
-        ";
-    }
+    // A last window in the padding beside a dynamic dimension.
+    "aten.max_pool2d_with_indices(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> (f32[1, (s0 + 2)//3 + 1, 1], i64[1, (s0 + 2)//3 + 1, 1])" => "
+    val_0 = Slice (x, [0], [1], [2])
+    val_1 = Unsqueeze (val_0, [0])
+    val_2, val_3 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_1)
+    val_4 = Mod (val_3, 1)
+    val_5 = Mul (val_4, 1)
+    val_6 = Div (val_3, 1)
+    val_7 = Shape <start: int = 1, end: int = 2> (x)
+    val_8 = Reshape (val_7, [])
+    val_9 = Mod (val_6, val_8)
+    val_10 = Mul (val_9, 2)
+    val_11 = Add (val_5, val_10)
+    val_12 = Div (val_6, val_8)
+    max_pool2d_with_indices_0 = Squeeze (val_2, [0])
+    max_pool2d_with_indices_1 = Squeeze (val_11, [0])
+    ";
+    "aten.max_pool2d(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> f32[1, (s0 + 2)//3 + 1, 1]" => "
+    val_0 = Slice (x, [0], [1], [2])
+    val_1 = Unsqueeze (val_0, [0])
+    val_2 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_1)
+    max_pool2d = Squeeze (val_2, [0])
+    ";
 
-    indices_count_through_a_channel {
-        "aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])" => "
-        val_0 = Unsqueeze (x, [0])
-        val_1, val_2 = MaxPool <kernel_shape: ints = [2, 2], dilations: ints = [1, 1], pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_0)
-        val_3 = Shape <start: int = 2> (val_0)
-        val_4 = ReduceProd <keepdims: int = 0> (val_3)
-        val_5 = Mod (val_2, val_4)
-        max_pool2d_with_indices_0 = Squeeze (val_1, [0])
-        max_pool2d_with_indices_1 = Squeeze (val_5, [0])
-        ";
-    }
+    // Indices count through a channel.
+    "aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])" => "
+    val_0 = Unsqueeze (x, [0])
+    val_1, val_2 = MaxPool <kernel_shape: ints = [2, 2], dilations: ints = [1, 1], pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_0)
+    val_3 = Shape <start: int = 2> (val_0)
+    val_4 = ReduceProd <keepdims: int = 0> (val_3)
+    val_5 = Mod (val_2, val_4)
+    max_pool2d_with_indices_0 = Squeeze (val_1, [0])
+    max_pool2d_with_indices_1 = Squeeze (val_5, [0])
+    ";
 
-    windows_that_start_in_the_padding {
-        "aten.avg_pool2d(x: f32[1, 2, 8, 8], [3, 2], [], [1, 0], True) -> f32[1, 2, 3, 4]" => "
-        avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], count_include_pad: int = 1, pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
-        ";
-        "aten.avg_pool2d(x: f32[1, 2, 3, 3], [3, 2], [3, 3], [1, 0], True) -> f32[1, 2, 2, 1]" => "
-        val_0 = Slice (x, [0], [2], [3])
-        avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], ceil_mode: int = 1, count_include_pad: int = 1, pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_0)
-        ";
-        "aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]" => "
-        max_pool2d = MaxPool <kernel_shape: ints = [3, 1], dilations: ints = [1, 1], pads: ints = [0, 0, 1, 0], strides: ints = [2, 2]> (x)
-        ";
-        "aten.max_pool2d(x: f32[1, 2, 8, 6], [3, 3], [3, 2], [1, 0], [1, 1], True) -> f32[1, 2, 3, 3]" => "
-        max_pool2d = MaxPool <kernel_shape: ints = [3, 3], ceil_mode: int = 1, dilations: ints = [1, 1], pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
-        ";
-    }
+    // Windows that start in the padding.
+    "aten.avg_pool2d(x: f32[1, 2, 8, 8], [3, 2], [], [1, 0], True) -> f32[1, 2, 3, 4]" => "
+    avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], count_include_pad: int = 1, pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
+    ";
+    "aten.avg_pool2d(x: f32[1, 2, 3, 3], [3, 2], [3, 3], [1, 0], True) -> f32[1, 2, 2, 1]" => "
+    val_0 = Slice (x, [0], [2], [3])
+    avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], ceil_mode: int = 1, count_include_pad: int = 1, pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_0)
+    ";
+    "aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]" => "
+    max_pool2d = MaxPool <kernel_shape: ints = [3, 1], dilations: ints = [1, 1], pads: ints = [0, 0, 1, 0], strides: ints = [2, 2]> (x)
+    ";
+    "aten.max_pool2d(x: f32[1, 2, 8, 6], [3, 3], [3, 2], [1, 0], [1, 1], True) -> f32[1, 2, 3, 3]" => "
+    max_pool2d = MaxPool <kernel_shape: ints = [3, 3], ceil_mode: int = 1, dilations: ints = [1, 1], pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
+    ";
 
-    a_given_divisor {
-        "aten.avg_pool2d(x: f32[1, 2, 4, 4], [2, 2], [], 0, False, True, 3) -> f32[1, 2, 2, 2]" => "
-        val_0 = Expand (1.0, [1, 1, 2, 2])
-        val_1 = Reshape (x, [2, 1, 4, 4])
-        val_2 = Conv <pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_1, val_0)
-        val_3 = Div (val_2, 3.0)
-        avg_pool2d = Reshape (val_3, [1, 2, 2, 2])
-        ";
-    }
+    // A given divisor.
+    "aten.avg_pool2d(x: f32[1, 2, 4, 4], [2, 2], [], 0, False, True, 3) -> f32[1, 2, 2, 2]" => "
+    val_0 = Expand (1.0, [1, 1, 2, 2])
+    val_1 = Reshape (x, [2, 1, 4, 4])
+    val_2 = Conv <pads: ints = [0, 0, 0, 0], strides: ints = [2, 2]> (val_1, val_0)
+    val_3 = Div (val_2, 3.0)
+    avg_pool2d = Reshape (val_3, [1, 2, 2, 2])
+    ";
 }

@@ -398,33 +398,30 @@ fn meta_dequantized(cx: &Cx, args: Dequantized) -> Lowered {
 }
 
 checks! {
-    products_of_integers {
-        "pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]" => "
-        val_0 = Reshape (z, [])
-        val_1 = Cast <to: int = 2> (val_0)
-        matmul_integer = MatMulInteger (a, b, val_1)
-        ";
-    }
+    // Products of integers.
+    "pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]" => "
+    val_0 = Reshape (z, [])
+    val_1 = Cast <to: int = 2> (val_0)
+    matmul_integer = MatMulInteger (a, b, val_1)
+    ";
 
-    a_narrow_range_is_clamped {
-        "quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]" => "
-        val_0 = Cast <to: int = 3> (3)
-        val_1 = QuantizeLinear (x, 0.5, val_0)
-        quantize_per_tensor = Clip (val_1, int8 {-127})
-        ";
-    }
+    // A narrow range is clamped.
+    "quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]" => "
+    val_0 = Cast <to: int = 3> (3)
+    val_1 = QuantizeLinear (x, 0.5, val_0)
+    quantize_per_tensor = Clip (val_1, int8 {-127})
+    ";
 
-    four_bits_by_the_formula {
-        "aten.fake_quantize_per_channel_affine(x: f32[s0, 3], s: f32[3], z: i32[3], 1, -8, 7) -> f32[s0, 3]" => "
-        val_0 = Reciprocal (s)
-        val_1 = Mul (x, val_0)
-        val_2 = Round (val_1)
-        val_3 = Cast <to: int = 1> (z)
-        val_4 = Add (val_2, val_3)
-        val_5 = Clip (val_4, -8.0, 7.0)
-        val_6 = Cast <to: int = 1> (z)
-        val_7 = Sub (val_5, val_6)
-        fake_quantize_per_channel_affine = Mul (val_7, s)
-        ";
-    }
+    // Four bits by the formula.
+    "aten.fake_quantize_per_channel_affine(x: f32[s0, 3], s: f32[3], z: i32[3], 1, -8, 7) -> f32[s0, 3]" => "
+    val_0 = Reciprocal (s)
+    val_1 = Mul (x, val_0)
+    val_2 = Round (val_1)
+    val_3 = Cast <to: int = 1> (z)
+    val_4 = Add (val_2, val_3)
+    val_5 = Clip (val_4, -8.0, 7.0)
+    val_6 = Cast <to: int = 1> (z)
+    val_7 = Sub (val_5, val_6)
+    fake_quantize_per_channel_affine = Mul (val_7, s)
+    ";
 }

@@ -198,73 +198,69 @@ fn fused_gru_cell(
 }
 
 checks! {
-    gates_in_the_order_of_onnx {
-        "aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])" => r#"
-        val_0 = Gather <axis: int = 0> (wi, [2, 3, 0, 1, 4, 5])
-        val_1 = Unsqueeze (val_0, [0])
-        val_2 = Gather <axis: int = 0> (wh, [2, 3, 0, 1, 4, 5])
-        val_3 = Unsqueeze (val_2, [0])
-        val_4, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_1, val_3, "", "", h)
-        gru_0 = Squeeze (val_4, [1])
-        "#;
-    }
+    // Gates in the order of ONNX.
+    "aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])" => r#"
+    val_0 = Gather <axis: int = 0> (wi, [2, 3, 0, 1, 4, 5])
+    val_1 = Unsqueeze (val_0, [0])
+    val_2 = Gather <axis: int = 0> (wh, [2, 3, 0, 1, 4, 5])
+    val_3 = Unsqueeze (val_2, [0])
+    val_4, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_1, val_3, "", "", h)
+    gru_0 = Squeeze (val_4, [1])
+    "#;
 
-    one_step {
-        "aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])" => "
-        val_0 = Gemm <transB: int = 1> (x, wi)
-        val_1 = Gemm <transB: int = 1> (h, wh)
-        val_2 = Add (val_0, val_1)
-        val_3, val_4, val_5, val_6 = Split <axis: int = 1> (val_2, [2, 2, 2, 2])
-        val_7 = Sigmoid (val_3)
-        val_8 = Sigmoid (val_4)
-        val_9 = Sigmoid (val_6)
-        val_10 = Mul (val_8, c)
-        val_11 = Tanh (val_5)
-        val_12 = Mul (val_7, val_11)
-        lstm_cell_1 = Add (val_10, val_12)
-        val_13 = Tanh (lstm_cell_1)
-        lstm_cell_0 = Mul (val_9, val_13)
-        ";
-    }
+    // One step.
+    "aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])" => "
+    val_0 = Gemm <transB: int = 1> (x, wi)
+    val_1 = Gemm <transB: int = 1> (h, wh)
+    val_2 = Add (val_0, val_1)
+    val_3, val_4, val_5, val_6 = Split <axis: int = 1> (val_2, [2, 2, 2, 2])
+    val_7 = Sigmoid (val_3)
+    val_8 = Sigmoid (val_4)
+    val_9 = Sigmoid (val_6)
+    val_10 = Mul (val_8, c)
+    val_11 = Tanh (val_5)
+    val_12 = Mul (val_7, val_11)
+    lstm_cell_1 = Add (val_10, val_12)
+    val_13 = Tanh (lstm_cell_1)
+    lstm_cell_0 = Mul (val_9, val_13)
+    ";
 
-    a_state_with_a_wrong_record_has_its_own_shape {
-        "aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])" => r#"
-        val_0 = Gather <axis: int = 0> (wi, [0, 1, 6, 7, 2, 3, 4, 5])
-        val_1 = Unsqueeze (val_0, [0])
-        val_2 = Gather <axis: int = 0> (wh, [0, 1, 6, 7, 2, 3, 4, 5])
-        val_3 = Unsqueeze (val_2, [0])
-        val_4, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_1, val_3, "", "", h, c)
-        lstm_0 = Squeeze (val_4, [1])
-        "#;
-    }
+    // A state with a wrong record has its own shape.
+    "aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])" => r#"
+    val_0 = Gather <axis: int = 0> (wi, [0, 1, 6, 7, 2, 3, 4, 5])
+    val_1 = Unsqueeze (val_0, [0])
+    val_2 = Gather <axis: int = 0> (wh, [0, 1, 6, 7, 2, 3, 4, 5])
+    val_3 = Unsqueeze (val_2, [0])
+    val_4, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_1, val_3, "", "", h, c)
+    lstm_0 = Squeeze (val_4, [1])
+    "#;
 
-    a_projected_state_is_a_scan {
-        "aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])" => "
-        val_0 = Transpose <perm: ints = [1, 0]> (wi)
-        val_1 = MatMul (x, val_0)
-        val_2 = Gather <axis: int = 0> (h, 0)
-        val_3 = Gather <axis: int = 0> (c, 0)
-        val_4, val_5, val_6 = Scan <body: graph = body (float[1,2] val_7, float[1,5] val_8, float[1,20] val_9) => (float[1,2] val_10, float[1,5] val_11, float[1,2] val_12)
-        {
-          val_13 = Gemm <transB: int = 1> (val_7, wh)
-          val_14 = Add (val_9, val_13)
-          val_15, val_16, val_17, val_18 = Split <axis: int = 1> (val_14, [5, 5, 5, 5])
-          val_19 = Sigmoid (val_15)
-          val_20 = Sigmoid (val_16)
-          val_21 = Sigmoid (val_18)
-          val_22 = Mul (val_20, val_8)
-          val_23 = Tanh (val_17)
-          val_24 = Mul (val_19, val_23)
-          val_11 = Add (val_22, val_24)
-          val_25 = Tanh (val_11)
-          val_26 = Mul (val_21, val_25)
-          val_10 = Gemm <transB: int = 1> (val_26, wr)
-          val_12 = Identity (val_10)
-        }, num_scan_inputs: int = 1, scan_input_directions: ints = [0], scan_output_directions: ints = [0]> (val_2, val_3, val_1)
-        lstm_1 = Unsqueeze (val_4, [0])
-        lstm_2 = Unsqueeze (val_5, [0])
-        val_27 = Unsqueeze (val_6, [1])
-        lstm_0 = Squeeze (val_27, [1])
-        ";
-    }
+    // A projected state is a scan.
+    "aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])" => "
+    val_0 = Transpose <perm: ints = [1, 0]> (wi)
+    val_1 = MatMul (x, val_0)
+    val_2 = Gather <axis: int = 0> (h, 0)
+    val_3 = Gather <axis: int = 0> (c, 0)
+    val_4, val_5, val_6 = Scan <body: graph = body (float[1,2] val_7, float[1,5] val_8, float[1,20] val_9) => (float[1,2] val_10, float[1,5] val_11, float[1,2] val_12)
+    {
+      val_13 = Gemm <transB: int = 1> (val_7, wh)
+      val_14 = Add (val_9, val_13)
+      val_15, val_16, val_17, val_18 = Split <axis: int = 1> (val_14, [5, 5, 5, 5])
+      val_19 = Sigmoid (val_15)
+      val_20 = Sigmoid (val_16)
+      val_21 = Sigmoid (val_18)
+      val_22 = Mul (val_20, val_8)
+      val_23 = Tanh (val_17)
+      val_24 = Mul (val_19, val_23)
+      val_11 = Add (val_22, val_24)
+      val_25 = Tanh (val_11)
+      val_26 = Mul (val_21, val_25)
+      val_10 = Gemm <transB: int = 1> (val_26, wr)
+      val_12 = Identity (val_10)
+    }, num_scan_inputs: int = 1, scan_input_directions: ints = [0], scan_output_directions: ints = [0]> (val_2, val_3, val_1)
+    lstm_1 = Unsqueeze (val_4, [0])
+    lstm_2 = Unsqueeze (val_5, [0])
+    val_27 = Unsqueeze (val_6, [1])
+    lstm_0 = Squeeze (val_27, [1])
+    ";
 }

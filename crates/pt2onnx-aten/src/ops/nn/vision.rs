@@ -218,22 +218,20 @@ fn meta_regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    regions_say_their_image {
-        "torchvision.roi_align(x: f32[2, 3, 16, 16], r: f32[s0, 5], 0.5, 7, 7, -1, True) -> f32[s0, 3, 7, 7]" => "
-        val_0 = Slice (r, [1], [5], [1])
-        val_1 = Gather <axis: int = 1> (r, 0)
-        val_2 = Cast <to: int = 7> (val_1)
-        roi_align = RoiAlign <output_height: int = 7, output_width: int = 7, spatial_scale: float = 0.5> (x, val_0, val_2)
-        ";
-    }
+    // Regions say their image.
+    "torchvision.roi_align(x: f32[2, 3, 16, 16], r: f32[s0, 5], 0.5, 7, 7, -1, True) -> f32[s0, 3, 7, 7]" => "
+    val_0 = Slice (r, [1], [5], [1])
+    val_1 = Gather <axis: int = 1> (r, 0)
+    val_2 = Cast <to: int = 7> (val_1)
+    roi_align = RoiAlign <output_height: int = 7, output_width: int = 7, spatial_scale: float = 0.5> (x, val_0, val_2)
+    ";
 
-    boxes_by_score {
-        "torchvision.nms(b: f32[s0, 4], s: f32[s0], 0.5) -> i64[u0]" => "
-        val_0 = Unsqueeze (b, [0])
-        val_1 = Unsqueeze (s, [0, 1])
-        val_2 = Shape <start: int = 0, end: int = 1> (b)
-        val_3 = NonMaxSuppression (val_0, val_1, val_2, [0.5])
-        nms = Gather <axis: int = 1> (val_3, 2)
-        ";
-    }
+    // Boxes by score.
+    "torchvision.nms(b: f32[s0, 4], s: f32[s0], 0.5) -> i64[u0]" => "
+    val_0 = Unsqueeze (b, [0])
+    val_1 = Unsqueeze (s, [0, 1])
+    val_2 = Shape <start: int = 0, end: int = 1> (b)
+    val_3 = NonMaxSuppression (val_0, val_1, val_2, [0.5])
+    nms = Gather <axis: int = 1> (val_3, 2)
+    ";
 }

@@ -309,71 +309,57 @@ fn wider_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool, logarithm: bo
 }
 
 checks! {
-    bounds_are_held_to_the_type {
-        "aten.relu6(x: f32[s0]) -> f32[s0]" => "
-        relu6 = Clip (x, 0.0, 6.0)
-        ";
-        "aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]" => "
-        hardtanh = Clip (x, uint8 {0}, uint8 {255})
-        ";
-    }
+    // Bounds are held to the type.
+    "aten.relu6(x: f32[s0]) -> f32[s0]" => "relu6 = Clip (x, 0.0, 6.0)";
+    "aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]" => "hardtanh = Clip (x, uint8 {0}, uint8 {255})";
 
-    softmax_of_a_number_is_that_of_a_vector_of_one {
-        "aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Unsqueeze (val_0, [0])
-        val_2 = Softmax <axis: int = 0> (val_1)
-        softmax = Squeeze (val_2, [0])
-        ";
-    }
+    // Softmax of a number is that of a vector of one.
+    "aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Unsqueeze (val_0, [0])
+    val_2 = Softmax <axis: int = 0> (val_1)
+    softmax = Squeeze (val_2, [0])
+    ";
 
-    nan_spreads_in_float64 {
-        "aten.log_softmax.int(x: f64[s0, 3], 1) -> f64[s0, 3]" => "
-        val_0 = LogSoftmax <axis: int = 1> (x)
-        val_1 = Softmax <axis: int = 1> (x)
-        val_2 = Mul (val_1, double {0.0})
-        log_softmax = Add (val_0, val_2)
-        ";
-    }
+    // NaN spreads in float64.
+    "aten.log_softmax.int(x: f64[s0, 3], 1) -> f64[s0, 3]" => "
+    val_0 = LogSoftmax <axis: int = 1> (x)
+    val_1 = Softmax <axis: int = 1> (x)
+    val_2 = Mul (val_1, double {0.0})
+    log_softmax = Add (val_0, val_2)
+    ";
 
-    celu_of_one_is_elu {
-        "aten.celu(x: f16[s0]) -> f16[s0]" => "
-        celu = Elu (x)
-        ";
-        "aten.celu(x: f32[s0], 0.5) -> f32[s0]" => "
-        celu = Celu <alpha: float = 0.5> (x)
-        ";
-    }
+    // `celu` of 1 is `elu`.
+    "aten.celu(x: f16[s0]) -> f16[s0]" => "celu = Elu (x)";
+    "aten.celu(x: f32[s0], 0.5) -> f32[s0]" => "celu = Celu <alpha: float = 0.5> (x)";
 
-    a_slope_may_be_computed {
-        "aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Reshape (val_0, [])
-        val_2 = Greater (x, 0.0)
-        val_3 = Cast <to: int = 1> (val_1)
-        val_4 = Mul (x, val_3)
-        leaky_relu = Where (val_2, x, val_4)
-        ";
-    }
+    // A slope may be computed.
+    "aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Reshape (val_0, [])
+    val_2 = Greater (x, 0.0)
+    val_3 = Cast <to: int = 1> (val_1)
+    val_4 = Mul (x, val_3)
+    leaky_relu = Where (val_2, x, val_4)
+    ";
 
-    softplus_of_float64_is_a_formula {
-        "aten.log_sigmoid(x: f64[s0]) -> f64[s0]" => "
-        val_0 = Neg (x)
-        val_1 = Abs (val_0)
-        val_2 = Neg (val_1)
-        val_3 = Exp (val_2)
-        val_4 = Add (val_3, double {1.0})
-        val_5 = Log (val_4)
-        val_6 = Sub (val_4, double {1.0})
-        val_7 = Div (val_3, val_6)
-        val_8 = Mul (val_5, val_7)
-        val_9 = LessOrEqual (val_3, double {1.0})
-        val_10 = Where (val_9, val_8, val_5)
-        val_11 = Cast <to: int = 9> (val_6)
-        val_12 = Where (val_11, val_10, val_3)
-        val_13 = Max (val_0, double {0.0})
-        val_14 = Add (val_13, val_12)
-        log_sigmoid = Neg (val_14)
-        ";
-    }
+    // Softplus of float64 is a formula.
+    "aten.log_sigmoid(x: f64[s0]) -> f64[s0]" => "
+    val_0 = Neg (x)
+    val_1 = Abs (val_0)
+    val_2 = Neg (val_1)
+    val_3 = Exp (val_2)
+    val_4 = Add (val_3, double {1.0})
+    val_5 = Log (val_4)
+    val_6 = Sub (val_4, double {1.0})
+    val_7 = Div (val_3, val_6)
+    val_8 = Mul (val_5, val_7)
+    val_9 = LessOrEqual (val_3, double {1.0})
+    val_10 = Where (val_9, val_8, val_5)
+    val_11 = Cast <to: int = 9> (val_6)
+    val_12 = Where (val_11, val_10, val_3)
+    val_13 = Max (val_0, double {0.0})
+    val_14 = Add (val_13, val_12)
+    log_sigmoid = Neg (val_14)
+    ";
 }

@@ -231,25 +231,23 @@ fn sum_along(cx: &Cx, x: Value, dim: i64) -> Lowered {
 }
 
 checks! {
-    narrow_floats_are_computed_in_float32 {
-        "aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]" => "
-        val_0 = Cast <to: int = 1> (grad)
-        val_1 = Cast <to: int = 1> (y)
-        val_2 = Mul (val_1, val_1)
-        val_3 = Sub (1.0, val_2)
-        val_4 = Mul (val_0, val_3)
-        tanh_backward = Cast <to: int = 10> (val_4)
-        ";
-    }
+    // Narrow floats are computed in float32.
+    "aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]" => "
+    val_0 = Cast <to: int = 1> (grad)
+    val_1 = Cast <to: int = 1> (y)
+    val_2 = Mul (val_1, val_1)
+    val_3 = Sub (1.0, val_2)
+    val_4 = Mul (val_0, val_3)
+    tanh_backward = Cast <to: int = 10> (val_4)
+    ";
 
-    arguments_are_bound_by_name {
-        "aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]" => "
-        val_0 = Add (y, 1.0)
-        val_1 = Mul (val_0, 3.0)
-        val_2 = Mul (grad, val_1)
-        val_3 = LessOrEqual (y, 0.0)
-        val_4 = Mul (grad, 2.0)
-        elu_backward = Where (val_3, val_2, val_4)
-        ";
-    }
+    // Arguments are bound by name.
+    "aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]" => "
+    val_0 = Add (y, 1.0)
+    val_1 = Mul (val_0, 3.0)
+    val_2 = Mul (grad, val_1)
+    val_3 = LessOrEqual (y, 0.0)
+    val_4 = Mul (grad, 2.0)
+    elu_backward = Where (val_3, val_2, val_4)
+    ";
 }

@@ -257,97 +257,86 @@ fn meta_doubled(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 checks! {
-    complex_numbers_take_zero_times_their_other_part {
-        "aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Unsqueeze (y, [2])
-        val_3 = Mul (x, val_2)
-        val_4 = Gather <axis: int = 1> (x, [1, 0])
-        val_5 = Mul (val_4, [-0.0, 0.0])
-        mul = Add (val_3, val_5)
-        ";
-    }
+    // Complex numbers take zero times their other part.
+    "aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Unsqueeze (y, [2])
+    val_3 = Mul (x, val_2)
+    val_4 = Gather <axis: int = 1> (x, [1, 0])
+    val_5 = Mul (val_4, [-0.0, 0.0])
+    mul = Add (val_3, val_5)
+    ";
 
-    large_weights_count_from_the_end {
-        "aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]" => "
-        val_0 = Cast <to: int = 10> (x)
-        val_1 = Cast <to: int = 10> (end)
-        val_2 = Sub (val_1, val_0)
-        val_3 = Abs (weight)
-        val_4 = Less (val_3, float16 {0.5})
-        val_5 = Sub (weight, float16 {1.0})
-        val_6 = Where (val_4, weight, val_5)
-        val_7 = Where (val_4, val_0, val_1)
-        val_8 = Mul (val_6, val_2)
-        lerp = Add (val_7, val_8)
-        ";
-        "aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite => "
-        val_0 = Sub (end, x)
-        val_1 = Mul (weight, val_0)
-        lerp = Add (x, val_1)
-        ";
-    }
+    // Large weights count from the end.
+    "aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]" => "
+    val_0 = Cast <to: int = 10> (x)
+    val_1 = Cast <to: int = 10> (end)
+    val_2 = Sub (val_1, val_0)
+    val_3 = Abs (weight)
+    val_4 = Less (val_3, float16 {0.5})
+    val_5 = Sub (weight, float16 {1.0})
+    val_6 = Where (val_4, weight, val_5)
+    val_7 = Where (val_4, val_0, val_1)
+    val_8 = Mul (val_6, val_2)
+    lerp = Add (val_7, val_8)
+    ";
+    "aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite => "
+    val_0 = Sub (end, x)
+    val_1 = Mul (weight, val_0)
+    lerp = Add (x, val_1)
+    ";
 
-    complex_sums_take_pairs_as_they_are {
-        "aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Gather <axis: int = 1> (y, 0)
-        val_3 = Gather <axis: int = 1> (y, 1)
-        val_4 = Mul (y, 2.0)
-        sub = Sub (x, val_4)
-        ";
-        "aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]" => "
-        val_0 = Gather <axis: int = 1> (y, 0)
-        val_1 = Gather <axis: int = 1> (y, 1)
-        val_2 = Add (x, val_0)
-        val_3 = Unsqueeze (val_2, [1])
-        val_4 = Unsqueeze (val_1, [1])
-        add = Concat <axis: int = 1> (val_3, val_4)
-        ";
-    }
+    // Complex sums take unchanged pairs.
+    "aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Gather <axis: int = 1> (y, 0)
+    val_3 = Gather <axis: int = 1> (y, 1)
+    val_4 = Mul (y, 2.0)
+    sub = Sub (x, val_4)
+    ";
+    "aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]" => "
+    val_0 = Gather <axis: int = 1> (y, 0)
+    val_1 = Gather <axis: int = 1> (y, 1)
+    val_2 = Add (x, val_0)
+    val_3 = Unsqueeze (val_2, [1])
+    val_4 = Unsqueeze (val_1, [1])
+    add = Concat <axis: int = 1> (val_3, val_4)
+    ";
 
-    a_root_of_float16_is_a_power_as_in_pytorch_for_infinities {
-        "aten.pow.Tensor_Scalar(x: f16[s0], 0.5) -> f16[s0]" => "
-        pow = Pow (x, float16 {0.5})
-        ";
-        "aten.pow.Tensor_Scalar(x: f32[s0], 0.5) -> f32[s0]" => "
-        pow = Sqrt (x)
-        ";
-    }
+    // A root of float16 is a power as in PyTorch for infinities.
+    "aten.pow.Tensor_Scalar(x: f16[s0], 0.5) -> f16[s0]" => "pow = Pow (x, float16 {0.5})";
+    "aten.pow.Tensor_Scalar(x: f32[s0], 0.5) -> f32[s0]" => "pow = Sqrt (x)";
 
-    powers_of_a_known_even_integer_are_read_from_a_table {
-        "aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]" => "
-        val_0 = Cast <to: int = 6> ([...])
-        val_1 = Cast <to: int = 7> (x)
-        val_2 = Max (val_1, -1)
-        val_3 = Min (val_2, 64)
-        pow = Gather <axis: int = 0> (val_0, val_3)
-        ";
-    }
+    // Powers of a known even integer are read from a table.
+    "aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]" => "
+    val_0 = Cast <to: int = 6> ([...])
+    val_1 = Cast <to: int = 7> (x)
+    val_2 = Max (val_1, -1)
+    val_3 = Min (val_2, 64)
+    pow = Gather <axis: int = 0> (val_0, val_3)
+    ";
 
-    known_integer_powers_are_products {
-        "aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]" => "
-        val_0 = Mul (x, x)
-        val_1 = Mul (val_0, val_0)
-        pow = Mul (val_1, x)
-        ";
-    }
+    // Known integer powers are products.
+    "aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]" => "
+    val_0 = Mul (x, x)
+    val_1 = Mul (val_0, val_0)
+    pow = Mul (val_1, x)
+    ";
 
-    lengths_of_infinities_are_infinite {
-        "aten.hypot(x: f32[3], y: f32[3]) -> f32[3]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = Mul (val_0, val_0)
-        val_2 = Cast <to: int = 11> (y)
-        val_3 = Mul (val_2, val_2)
-        val_4 = Add (val_1, val_3)
-        val_5 = Sqrt (val_4)
-        val_6 = Cast <to: int = 1> (val_5)
-        val_7 = IsInf (x)
-        val_8 = IsInf (y)
-        val_9 = Or (val_7, val_8)
-        hypot = Where (val_9, inf, val_6)
-        ";
-    }
+    // Lengths of infinities are infinite.
+    "aten.hypot(x: f32[3], y: f32[3]) -> f32[3]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = Mul (val_0, val_0)
+    val_2 = Cast <to: int = 11> (y)
+    val_3 = Mul (val_2, val_2)
+    val_4 = Add (val_1, val_3)
+    val_5 = Sqrt (val_4)
+    val_6 = Cast <to: int = 1> (val_5)
+    val_7 = IsInf (x)
+    val_8 = IsInf (y)
+    val_9 = Or (val_7, val_8)
+    hypot = Where (val_9, inf, val_6)
+    ";
 }

@@ -174,22 +174,20 @@ fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 checks! {
-    shifts_by_a_known_number_divide {
-        "aten.bitwise_right_shift.Tensor_Scalar(x: i32[s0], 3) -> i32[s0]" => "
-        val_0 = Mod (x, int32 {8})
-        val_1 = Sub (x, val_0)
-        bitwise_right_shift = Div (val_1, int32 {8})
-        ";
-    }
+    // Shifts by a known number divide.
+    "aten.bitwise_right_shift.Tensor_Scalar(x: i32[s0], 3) -> i32[s0]" => "
+    val_0 = Mod (x, int32 {8})
+    val_1 = Sub (x, val_0)
+    bitwise_right_shift = Div (val_1, int32 {8})
+    ";
 
-    a_complex_number_is_true_if_a_part_is {
-        "aten.logical_not(x: c64[s0]) -> b8[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Cast <to: int = 9> (val_0)
-        val_3 = Cast <to: int = 9> (val_1)
-        val_4 = Or (val_2, val_3)
-        logical_not = Not (val_4)
-        ";
-    }
+    // A complex number is true if a part is.
+    "aten.logical_not(x: c64[s0]) -> b8[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Cast <to: int = 9> (val_0)
+    val_3 = Cast <to: int = 9> (val_1)
+    val_4 = Or (val_2, val_3)
+    logical_not = Not (val_4)
+    ";
 }

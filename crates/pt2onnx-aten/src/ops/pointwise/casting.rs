@@ -38,37 +38,33 @@ fn meta_to_other(cx: &Cx, x: Value, other: Value) -> Lowered {
 }
 
 checks! {
-    complex_to_real_keeps_the_real_parts {
-        "aten.to.dtype(x: c64[s0], torch.float64) -> f64[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        to = Cast <to: int = 11> (val_0)
-        ";
-    }
+    // Complex to real keeps the real parts.
+    "aten.to.dtype(x: c64[s0], torch.float64) -> f64[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    to = Cast <to: int = 11> (val_0)
+    ";
 
-    a_complex_number_is_true_if_a_part_is_not_0 {
-        "aten._to_copy(x: c64[s0], dtype=torch.bool) -> b8[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Cast <to: int = 9> (val_0)
-        val_3 = Cast <to: int = 9> (val_1)
-        _to_copy = Or (val_2, val_3)
-        ";
-    }
+    // A complex number is true if a part is not 0.
+    "aten._to_copy(x: c64[s0], dtype=torch.bool) -> b8[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Cast <to: int = 9> (val_0)
+    val_3 = Cast <to: int = 9> (val_1)
+    _to_copy = Or (val_2, val_3)
+    ";
 
-    element_types_of_prims {
-        "prims.convert_element_type(x: f16[s0], torch.float32) -> f32[s0]" => "
-        convert_element_type = Cast <to: int = 1> (x)
-        ";
-    }
+    // Element types of prims.
+    "prims.convert_element_type(x: f16[s0], torch.float32) -> f32[s0]" => "
+    convert_element_type = Cast <to: int = 1> (x)
+    ";
 
-    real_to_complex_adds_zeros {
-        "aten.type_as(x: i32[s0], y: c64[2]) -> c64[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Expand (0.0, val_1)
-        val_3 = Unsqueeze (val_0, [1])
-        type_as = Pad (val_3, [0, 0, 0, 1])
-        ";
-    }
+    // Real to complex adds zeros.
+    "aten.type_as(x: i32[s0], y: c64[2]) -> c64[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Expand (0.0, val_1)
+    val_3 = Unsqueeze (val_0, [1])
+    type_as = Pad (val_3, [0, 0, 0, 1])
+    ";
 }

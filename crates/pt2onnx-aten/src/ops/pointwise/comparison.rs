@@ -247,49 +247,39 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
 }
 
 checks! {
-    bounds_take_part_in_promotion {
-        "aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        clamp = Max (val_0, 0.5)
-        ";
-        "aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]" => "
-        val_0 = Cast <to: int = 11> (x)
-        clamp = Min (val_0, y)
-        ";
-    }
+    // Bounds take part in promotion.
+    "aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    clamp = Max (val_0, 0.5)
+    ";
+    "aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]" => "
+    val_0 = Cast <to: int = 11> (x)
+    clamp = Min (val_0, y)
+    ";
 
-    a_bound_of_zero_keeps_negative_zero {
-        "aten.clamp(x: f32[s0], 0, None) -> f32[s0]" => "
-        clamp = Relu (x)
-        ";
-        "aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]" => "
-        clamp = Clip (x, -inf, -0.0)
-        ";
-        "aten.clamp(x: i32[s0], 0, None) -> i32[s0]" => "
-        clamp = Clip (x, int32 {0})
-        ";
-    }
+    // A bound of zero keeps negative zero.
+    "aten.clamp(x: f32[s0], 0, None) -> f32[s0]" => "clamp = Relu (x)";
+    "aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]" => "clamp = Clip (x, -inf, -0.0)";
+    "aten.clamp(x: i32[s0], 0, None) -> i32[s0]" => "clamp = Clip (x, int32 {0})";
 
-    the_first_of_equal_operands_is_taken {
-        "aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        val_0 = Less (x, y)
-        val_1 = IsNaN (x)
-        val_2 = Or (val_0, val_1)
-        fmax = Where (val_2, y, x)
-        ";
-    }
+    // The first of equal operands is taken.
+    "aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
+    val_0 = Less (x, y)
+    val_1 = IsNaN (x)
+    val_2 = Or (val_0, val_1)
+    fmax = Where (val_2, y, x)
+    ";
 
-    integers_are_finite {
-        "aten.isfinite(x: i64[s0]) -> b8[s0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        isfinite = Expand (true, val_0)
-        ";
-        "aten.isnan(x: c64[s0]) -> b8[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = IsNaN (val_0)
-        val_3 = IsNaN (val_1)
-        isnan = Or (val_2, val_3)
-        ";
-    }
+    // Integers are finite.
+    "aten.isfinite(x: i64[s0]) -> b8[s0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    isfinite = Expand (true, val_0)
+    ";
+    "aten.isnan(x: c64[s0]) -> b8[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = IsNaN (val_0)
+    val_3 = IsNaN (val_1)
+    isnan = Or (val_2, val_3)
+    ";
 }

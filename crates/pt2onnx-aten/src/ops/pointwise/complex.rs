@@ -73,20 +73,16 @@ fn meta_view_as_complex(cx: &Cx, x: Value) -> Lowered {
 }
 
 checks! {
-    conjugates_are_one_product {
-        "aten._conj(x: c64[s0]) -> c64[s0]" => "
-        _conj = Mul (x, [1.0, -1.0])
-        ";
-    }
+    // Conjugates are one product.
+    "aten._conj(x: c64[s0]) -> c64[s0]" => "_conj = Mul (x, [1.0, -1.0])";
 
-    parts_side_by_side {
-        "aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]" => "
-        val_0 = Expand (x, [1, 8])
-        val_1 = Shape <start: int = 0, end: int = 2> (x)
-        val_2 = Expand (y, val_1)
-        val_3 = Unsqueeze (val_0, [2])
-        val_4 = Unsqueeze (val_2, [2])
-        complex = Concat <axis: int = 2> (val_3, val_4)
-        ";
-    }
+    // Parts side by side.
+    "aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]" => "
+    val_0 = Expand (x, [1, 8])
+    val_1 = Shape <start: int = 0, end: int = 2> (x)
+    val_2 = Expand (y, val_1)
+    val_3 = Unsqueeze (val_0, [2])
+    val_4 = Unsqueeze (val_2, [2])
+    complex = Concat <axis: int = 2> (val_3, val_4)
+    ";
 }

@@ -100,107 +100,103 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 }
 
 checks! {
-    integers_become_floats_of_the_recorded_type {
-        "aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = Cast <to: int = 11> (y)
-        div = Div (val_0, val_1)
-        ";
-    }
+    // Integers become floats of the recorded type.
+    "aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = Cast <to: int = 11> (y)
+    div = Div (val_0, val_1)
+    ";
 
-    quotients_are_floored_exactly {
-        "aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        val_0 = Cast <to: int = 11> (y)
-        val_1 = Clip (val_0, double {-1e300}, double {1e300})
-        val_2 = Cast <to: int = 11> (x)
-        val_3 = Div (val_2, val_1)
-        val_4 = Floor (val_3)
-        val_5 = Cast <to: int = 1> (val_4)
-        val_6 = IsInf (x)
-        val_7 = Cast <to: int = 9> (y)
-        val_8 = And (val_6, val_7)
-        floor_divide = Where (val_8, NaN, val_5)
-        ";
-        "aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]" => "
-        val_0 = Cast <to: int = 6> (y)
-        val_1 = Div (x, val_0)
-        val_2 = Mul (val_1, val_0)
-        val_3 = Sub (x, val_2)
-        val_4 = Mod (x, val_0)
-        val_5 = Sub (val_4, val_3)
-        val_6 = Div (val_5, val_0)
-        floor_divide = Sub (val_1, val_6)
-        ";
-    }
+    // Quotients are floored exactly.
+    "aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
+    val_0 = Cast <to: int = 11> (y)
+    val_1 = Clip (val_0, double {-1e300}, double {1e300})
+    val_2 = Cast <to: int = 11> (x)
+    val_3 = Div (val_2, val_1)
+    val_4 = Floor (val_3)
+    val_5 = Cast <to: int = 1> (val_4)
+    val_6 = IsInf (x)
+    val_7 = Cast <to: int = 9> (y)
+    val_8 = And (val_6, val_7)
+    floor_divide = Where (val_8, NaN, val_5)
+    ";
+    "aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]" => "
+    val_0 = Cast <to: int = 6> (y)
+    val_1 = Div (x, val_0)
+    val_2 = Mul (val_1, val_0)
+    val_3 = Sub (x, val_2)
+    val_4 = Mod (x, val_0)
+    val_5 = Sub (val_4, val_3)
+    val_6 = Div (val_5, val_0)
+    floor_divide = Sub (val_1, val_6)
+    ";
 
-    a_divisor_that_is_one_number_is_not_rounded_to_halves {
-        "aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Cast <to: int = 11> (0.1)
-        val_2 = Cast <to: int = 11> (val_0)
-        val_3 = Div (val_2, val_1)
-        val_4 = Floor (val_3)
-        val_5 = Cast <to: int = 1> (val_4)
-        val_6 = IsInf (val_0)
-        val_7 = Where (val_6, NaN, val_5)
-        floor_divide = Cast <to: int = 10> (val_7)
-        ";
-        "aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Div (val_0, 0.1)
-        val_2 = Abs (val_1)
-        val_3 = Floor (val_2)
-        val_4 = Clip (val_1, -1.0, 1.0)
-        val_5 = Mul (val_3, val_4)
-        div = Cast <to: int = 16> (val_5)
-        ";
-    }
+    // A divisor that is one number is not rounded to halves.
+    "aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Cast <to: int = 11> (0.1)
+    val_2 = Cast <to: int = 11> (val_0)
+    val_3 = Div (val_2, val_1)
+    val_4 = Floor (val_3)
+    val_5 = Cast <to: int = 1> (val_4)
+    val_6 = IsInf (val_0)
+    val_7 = Where (val_6, NaN, val_5)
+    floor_divide = Cast <to: int = 10> (val_7)
+    ";
+    "aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Div (val_0, 0.1)
+    val_2 = Abs (val_1)
+    val_3 = Floor (val_2)
+    val_4 = Clip (val_1, -1.0, 1.0)
+    val_5 = Mul (val_3, val_4)
+    div = Cast <to: int = 16> (val_5)
+    ";
 
-    floats_are_divided_in_pytorchs_steps {
-        "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]" => "
-        val_0 = Mod <fmod: int = 1> (x, y)
-        val_1 = Sub (x, val_0)
-        val_2 = Div (val_1, y)
-        val_3 = Sign (val_0)
-        val_4 = Mul (val_3, y)
-        val_5 = Less (val_4, double {0.0})
-        val_6 = Cast <to: int = 11> (val_5)
-        val_7 = Equal (y, double {0.0})
-        val_8 = Sub (val_2, val_6)
-        val_9 = Floor (val_8)
-        val_10 = Sub (val_8, val_9)
-        val_11 = Greater (val_10, double {0.5})
-        val_12 = Cast <to: int = 11> (val_11)
-        val_13 = Add (val_9, val_12)
-        val_14 = Div (x, y)
-        val_15 = Cast <to: int = 9> (val_8)
-        val_16 = Mul (val_14, double {0.0})
-        val_17 = Where (val_15, val_13, val_16)
-        floor_divide = Where (val_7, val_14, val_17)
-        ";
-        "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite => "
-        val_0 = Mod <fmod: int = 1> (x, y)
-        val_1 = Sub (x, val_0)
-        val_2 = Div (val_1, y)
-        val_3 = Sign (val_0)
-        val_4 = Mul (val_3, y)
-        val_5 = Less (val_4, double {0.0})
-        val_6 = Cast <to: int = 11> (val_5)
-        val_7 = Equal (y, double {0.0})
-        val_8 = Div (x, y)
-        val_9 = Round (val_2)
-        val_10 = Sub (val_9, val_6)
-        floor_divide = Where (val_7, val_8, val_10)
-        ";
-        "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]" => "
-        val_0 = Div (x, 2.0)
-        val_1 = Floor (val_0)
-        val_2 = IsInf (x)
-        floor_divide = Where (val_2, NaN, val_1)
-        ";
-        "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite => "
-        val_0 = Div (x, 2.0)
-        floor_divide = Floor (val_0)
-        ";
-    }
+    // Floats are divided in PyTorch's steps.
+    "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]" => "
+    val_0 = Mod <fmod: int = 1> (x, y)
+    val_1 = Sub (x, val_0)
+    val_2 = Div (val_1, y)
+    val_3 = Sign (val_0)
+    val_4 = Mul (val_3, y)
+    val_5 = Less (val_4, double {0.0})
+    val_6 = Cast <to: int = 11> (val_5)
+    val_7 = Equal (y, double {0.0})
+    val_8 = Sub (val_2, val_6)
+    val_9 = Floor (val_8)
+    val_10 = Sub (val_8, val_9)
+    val_11 = Greater (val_10, double {0.5})
+    val_12 = Cast <to: int = 11> (val_11)
+    val_13 = Add (val_9, val_12)
+    val_14 = Div (x, y)
+    val_15 = Cast <to: int = 9> (val_8)
+    val_16 = Mul (val_14, double {0.0})
+    val_17 = Where (val_15, val_13, val_16)
+    floor_divide = Where (val_7, val_14, val_17)
+    ";
+    "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite => "
+    val_0 = Mod <fmod: int = 1> (x, y)
+    val_1 = Sub (x, val_0)
+    val_2 = Div (val_1, y)
+    val_3 = Sign (val_0)
+    val_4 = Mul (val_3, y)
+    val_5 = Less (val_4, double {0.0})
+    val_6 = Cast <to: int = 11> (val_5)
+    val_7 = Equal (y, double {0.0})
+    val_8 = Div (x, y)
+    val_9 = Round (val_2)
+    val_10 = Sub (val_9, val_6)
+    floor_divide = Where (val_7, val_8, val_10)
+    ";
+    "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]" => "
+    val_0 = Div (x, 2.0)
+    val_1 = Floor (val_0)
+    val_2 = IsInf (x)
+    floor_divide = Where (val_2, NaN, val_1)
+    ";
+    "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite => "
+    val_0 = Div (x, 2.0)
+    floor_divide = Floor (val_0)
+    ";
 }

@@ -111,40 +111,37 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 }
 
 checks! {
-    powers_of_two_do_not_overflow_before_the_product {
-        "aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = Cast <to: int = 6> (n)
-        val_2 = Cast <to: int = 11> (val_1)
-        val_3 = Clip (val_2, double {-300.0}, double {300.0})
-        val_4 = Pow (double {2.0}, val_3)
-        val_5 = Mul (val_0, val_4)
-        ldexp = Cast <to: int = 10> (val_5)
-        ";
-    }
+    // Powers of two do not overflow before the product.
+    "aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = Cast <to: int = 6> (n)
+    val_2 = Cast <to: int = 11> (val_1)
+    val_3 = Clip (val_2, double {-300.0}, double {300.0})
+    val_4 = Pow (double {2.0}, val_3)
+    val_5 = Mul (val_0, val_4)
+    ldexp = Cast <to: int = 10> (val_5)
+    ";
 
-    a_narrow_power_without_dimensions_has_the_recorded_type {
-        "aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]" => "
-        val_0 = Pow (bfloat16 {2.0}, n)
-        val_1 = Cast <to: int = 16> (x)
-        val_2 = Mul (val_1, val_0)
-        ldexp = Cast <to: int = 1> (val_2)
-        ";
-    }
+    // A narrow power without dimensions has the recorded type.
+    "aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]" => "
+    val_0 = Pow (bfloat16 {2.0}, n)
+    val_1 = Cast <to: int = 16> (x)
+    val_2 = Mul (val_1, val_0)
+    ldexp = Cast <to: int = 1> (val_2)
+    ";
 
-    the_sign_of_zero_counts {
-        "aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]" => "
-        val_0 = Abs (x)
-        copysign = Neg (val_0)
-        ";
-        "aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
-        val_0 = Abs (x)
-        val_1 = Equal (y, 0.0)
-        val_2 = Reciprocal (y)
-        val_3 = Where (val_1, val_2, y)
-        val_4 = Less (val_3, 0.0)
-        val_5 = Where (val_4, -1.0, 1.0)
-        copysign = Mul (val_0, val_5)
-        ";
-    }
+    // The sign of zero counts.
+    "aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]" => "
+    val_0 = Abs (x)
+    copysign = Neg (val_0)
+    ";
+    "aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
+    val_0 = Abs (x)
+    val_1 = Equal (y, 0.0)
+    val_2 = Reciprocal (y)
+    val_3 = Where (val_1, val_2, y)
+    val_4 = Less (val_3, 0.0)
+    val_5 = Where (val_4, -1.0, 1.0)
+    copysign = Mul (val_0, val_5)
+    ";
 }

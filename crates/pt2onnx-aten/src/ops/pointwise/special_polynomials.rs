@@ -147,35 +147,34 @@ fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
 }
 
 checks! {
-    a_loop_up_to_the_highest_degree {
-        "aten.special_chebyshev_polynomial_u(x: f32[s0, 1], n: i64[3]) -> f32[s0, 3]" => r#"
-        val_0 = Cast <to: int = 1> (n)
-        val_1 = Cast <to: int = 7> (val_0)
-        val_2 = Shape <start: int = 0, end: int = 1> (x)
-        val_3 = Concat <axis: int = 0> (val_2, [3])
-        val_4 = Expand (1.0, val_3)
-        val_5 = Mul (x, 2.0)
-        val_6 = Expand (val_5, [1, 3])
-        val_7, val_8 = Loop <body: graph = body (int64 val_9, bool val_10, float[s0,3] val_11, float[s0,3] val_12) => (bool val_13, float[s0,3] val_14, float[s0,3] val_15)
-        {
-          val_16 = Add (val_9, 1)
-          val_17 = Cast <to: int = 1> (val_16)
-          val_18 = Add (x, x)
-          val_19 = Mul (val_18, val_12)
-          val_20 = Sub (val_19, val_11)
-          val_21 = Greater (val_1, val_16)
-          val_22 = Add (val_16, 1)
-          val_23 = Greater (val_1, val_22)
-          val_24 = Cast <to: int = 7> (val_23)
-          val_25 = ReduceSum <keepdims: int = 0> (val_24)
-          val_13 = Greater (val_25, 0)
-          val_14 = Where (val_21, val_12, val_11)
-          val_15 = Where (val_21, val_20, val_12)
-        }> ("", true, val_4, val_6)
-        val_26 = Equal (val_1, 0)
-        val_27 = Where (val_26, 1.0, val_8)
-        val_28 = Less (val_1, 0)
-        special_chebyshev_polynomial_u = Where (val_28, 0.0, val_27)
-        "#;
-    }
+    // A loop up to the highest degree.
+    "aten.special_chebyshev_polynomial_u(x: f32[s0, 1], n: i64[3]) -> f32[s0, 3]" => r#"
+    val_0 = Cast <to: int = 1> (n)
+    val_1 = Cast <to: int = 7> (val_0)
+    val_2 = Shape <start: int = 0, end: int = 1> (x)
+    val_3 = Concat <axis: int = 0> (val_2, [3])
+    val_4 = Expand (1.0, val_3)
+    val_5 = Mul (x, 2.0)
+    val_6 = Expand (val_5, [1, 3])
+    val_7, val_8 = Loop <body: graph = body (int64 val_9, bool val_10, float[s0,3] val_11, float[s0,3] val_12) => (bool val_13, float[s0,3] val_14, float[s0,3] val_15)
+    {
+      val_16 = Add (val_9, 1)
+      val_17 = Cast <to: int = 1> (val_16)
+      val_18 = Add (x, x)
+      val_19 = Mul (val_18, val_12)
+      val_20 = Sub (val_19, val_11)
+      val_21 = Greater (val_1, val_16)
+      val_22 = Add (val_16, 1)
+      val_23 = Greater (val_1, val_22)
+      val_24 = Cast <to: int = 7> (val_23)
+      val_25 = ReduceSum <keepdims: int = 0> (val_24)
+      val_13 = Greater (val_25, 0)
+      val_14 = Where (val_21, val_12, val_11)
+      val_15 = Where (val_21, val_20, val_12)
+    }> ("", true, val_4, val_6)
+    val_26 = Equal (val_1, 0)
+    val_27 = Where (val_26, 1.0, val_8)
+    val_28 = Less (val_1, 0)
+    special_chebyshev_polynomial_u = Where (val_28, 0.0, val_27)
+    "#;
 }

@@ -301,89 +301,80 @@ fn meta_angle(cx: &Cx, x: Value) -> Lowered {
 }
 
 checks! {
-    logarithms_of_powers_are_whole {
-        "aten.log2(x: f32[s0]) -> f32[s0]" => "
-        val_0 = Log (x)
-        val_1 = Div (val_0, 0.6931472)
-        val_2 = Round (val_1)
-        val_3 = Pow (2.0, val_2)
-        val_4 = Equal (val_3, x)
-        log2 = Where (val_4, val_2, val_1)
-        ";
-    }
+    // Logarithms of powers are whole.
+    "aten.log2(x: f32[s0]) -> f32[s0]" => "
+    val_0 = Log (x)
+    val_1 = Div (val_0, 0.6931472)
+    val_2 = Round (val_1)
+    val_3 = Pow (2.0, val_2)
+    val_4 = Equal (val_3, x)
+    log2 = Where (val_4, val_2, val_1)
+    ";
 
-    decimals_are_rounded_in_float32 {
-        "aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        val_1 = Mul (val_0, 100.0)
-        val_2 = Round (val_1)
-        val_3 = Div (val_2, 100.0)
-        round = Cast <to: int = 10> (val_3)
-        ";
-    }
+    // Decimals are rounded in float32.
+    "aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    val_1 = Mul (val_0, 100.0)
+    val_2 = Round (val_1)
+    val_3 = Div (val_2, 100.0)
+    round = Cast <to: int = 10> (val_3)
+    ";
 
-    complex_roots_do_not_overflow {
-        "aten.sqrt(x: c64[s0]) -> c64[s0]" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = Cast <to: int = 11> (x)
-        val_3 = ReduceL2 <keepdims: int = 0> (val_2, [1])
-        val_4 = Abs (val_0)
-        val_5 = Cast <to: int = 11> (val_4)
-        val_6 = Add (val_3, val_5)
-        val_7 = Mul (val_6, double {0.5})
-        val_8 = Sqrt (val_7)
-        val_9 = Cast <to: int = 1> (val_8)
-        val_10 = Abs (val_1)
-        val_11 = Mul (val_9, 2.0)
-        val_12 = Div (val_10, val_11)
-        val_13 = Equal (val_9, 0.0)
-        val_14 = Where (val_13, 0.0, val_12)
-        val_15 = Abs (val_1)
-        val_16 = Equal (val_15, inf)
-        val_17 = Where (val_16, inf, val_14)
-        val_18 = GreaterOrEqual (val_0, 0.0)
-        val_19 = Where (val_18, val_17, val_9)
-        val_20 = Where (val_18, val_9, val_17)
-        val_21 = Equal (val_1, 0.0)
-        val_22 = Reciprocal (val_1)
-        val_23 = Where (val_21, val_22, val_1)
-        val_24 = Less (val_23, 0.0)
-        val_25 = Where (val_24, -1.0, 1.0)
-        val_26 = Mul (val_19, val_25)
-        val_27 = Unsqueeze (val_20, [1])
-        val_28 = Unsqueeze (val_26, [1])
-        sqrt = Concat <axis: int = 1> (val_27, val_28)
-        ";
-    }
+    // Complex roots do not overflow.
+    "aten.sqrt(x: c64[s0]) -> c64[s0]" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = Cast <to: int = 11> (x)
+    val_3 = ReduceL2 <keepdims: int = 0> (val_2, [1])
+    val_4 = Abs (val_0)
+    val_5 = Cast <to: int = 11> (val_4)
+    val_6 = Add (val_3, val_5)
+    val_7 = Mul (val_6, double {0.5})
+    val_8 = Sqrt (val_7)
+    val_9 = Cast <to: int = 1> (val_8)
+    val_10 = Abs (val_1)
+    val_11 = Mul (val_9, 2.0)
+    val_12 = Div (val_10, val_11)
+    val_13 = Equal (val_9, 0.0)
+    val_14 = Where (val_13, 0.0, val_12)
+    val_15 = Abs (val_1)
+    val_16 = Equal (val_15, inf)
+    val_17 = Where (val_16, inf, val_14)
+    val_18 = GreaterOrEqual (val_0, 0.0)
+    val_19 = Where (val_18, val_17, val_9)
+    val_20 = Where (val_18, val_9, val_17)
+    val_21 = Equal (val_1, 0.0)
+    val_22 = Reciprocal (val_1)
+    val_23 = Where (val_21, val_22, val_1)
+    val_24 = Less (val_23, 0.0)
+    val_25 = Where (val_24, -1.0, 1.0)
+    val_26 = Mul (val_19, val_25)
+    val_27 = Unsqueeze (val_20, [1])
+    val_28 = Unsqueeze (val_26, [1])
+    sqrt = Concat <axis: int = 1> (val_27, val_28)
+    ";
 
-    integers_become_floats_or_stay {
-        "aten.exp(x: i32[s0]) -> f32[s0]" => "
-        val_0 = Cast <to: int = 1> (x)
-        exp = Exp (val_0)
-        ";
-        "aten.ceil(x: i32[s0]) -> i32[s0]" => "
-        ceil = Identity (x)
-        ";
-    }
+    // Integers become floats or stay.
+    "aten.exp(x: i32[s0]) -> f32[s0]" => "
+    val_0 = Cast <to: int = 1> (x)
+    exp = Exp (val_0)
+    ";
+    "aten.ceil(x: i32[s0]) -> i32[s0]" => "ceil = Identity (x)";
 
-    a_step_of_newton_makes_float64_exact {
-        "aten.atan(x: f64[s0]) -> f64[s0]" => "
-        val_0 = Clip (x, double {-1e150}, double {1e150})
-        val_1 = Cast <to: int = 1> (val_0)
-        val_2 = Atan (val_1)
-        val_3 = Cast <to: int = 11> (val_2)
-        val_4 = Sin (val_3)
-        val_5 = Cos (val_3)
-        val_6 = Mul (val_0, val_5)
-        val_7 = Sub (val_4, val_6)
-        val_8 = Mul (val_0, val_4)
-        val_9 = Add (val_5, val_8)
-        val_10 = Div (val_7, val_9)
-        atan = Sub (val_3, val_10)
-        ";
-        "aten.atan(x: f32[s0]) -> f32[s0]" => "
-        atan = Atan (x)
-        ";
-    }
+    // A step of Newton makes float64 exact.
+    "aten.atan(x: f64[s0]) -> f64[s0]" => "
+    val_0 = Clip (x, double {-1e150}, double {1e150})
+    val_1 = Cast <to: int = 1> (val_0)
+    val_2 = Atan (val_1)
+    val_3 = Cast <to: int = 11> (val_2)
+    val_4 = Sin (val_3)
+    val_5 = Cos (val_3)
+    val_6 = Mul (val_0, val_5)
+    val_7 = Sub (val_4, val_6)
+    val_8 = Mul (val_0, val_4)
+    val_9 = Add (val_5, val_8)
+    val_10 = Div (val_7, val_9)
+    atan = Sub (val_3, val_10)
+    ";
+    "aten.atan(x: f32[s0]) -> f32[s0]" => "atan = Atan (x)";
 }

@@ -85,38 +85,36 @@ fn corrcoef(cx: &Cx, x: Complex) -> Lowered {
 }
 
 checks! {
-    rows_are_variables {
-        "aten.cov(x: f32[3, 5]) -> f32[3, 3]" => "
-        val_0 = Cast <to: int = 1> (5)
-        val_1 = ReduceSum <keepdims: int = 1> (x, [1])
-        val_2 = Div (val_1, val_0)
-        val_3 = Sub (val_0, 1.0)
-        val_4 = Max (val_3, 0.0)
-        val_5 = Sub (x, val_2)
-        val_6 = Transpose <perm: ints = [1, 0]> (val_5)
-        val_7 = MatMul (val_5, val_6)
-        cov = Div (val_7, val_4)
-        ";
-    }
+    // Rows are variables.
+    "aten.cov(x: f32[3, 5]) -> f32[3, 3]" => "
+    val_0 = Cast <to: int = 1> (5)
+    val_1 = ReduceSum <keepdims: int = 1> (x, [1])
+    val_2 = Div (val_1, val_0)
+    val_3 = Sub (val_0, 1.0)
+    val_4 = Max (val_3, 0.0)
+    val_5 = Sub (x, val_2)
+    val_6 = Transpose <perm: ints = [1, 0]> (val_5)
+    val_7 = MatMul (val_5, val_6)
+    cov = Div (val_7, val_4)
+    ";
 
-    weights_count_observations {
-        "aten.cov(x: f32[n], aweights = w: f32[n]) -> f32[]" => "
-        val_0 = Unsqueeze (x, [0])
-        val_1 = ReduceSum <keepdims: int = 0> (w)
-        val_2 = Mul (val_0, w)
-        val_3 = ReduceSum <keepdims: int = 1> (val_2, [1])
-        val_4 = Div (val_3, val_1)
-        val_5 = Mul (w, w)
-        val_6 = ReduceSum <keepdims: int = 0> (val_5)
-        val_7 = Div (val_6, val_1)
-        val_8 = Sub (val_1, val_7)
-        val_9 = Max (val_8, 0.0)
-        val_10 = Sub (val_0, val_4)
-        val_11 = Mul (val_10, w)
-        val_12 = Transpose <perm: ints = [1, 0]> (val_11)
-        val_13 = MatMul (val_10, val_12)
-        val_14 = Div (val_13, val_9)
-        cov = Reshape (val_14, [])
-        ";
-    }
+    // Weights count observations.
+    "aten.cov(x: f32[n], aweights = w: f32[n]) -> f32[]" => "
+    val_0 = Unsqueeze (x, [0])
+    val_1 = ReduceSum <keepdims: int = 0> (w)
+    val_2 = Mul (val_0, w)
+    val_3 = ReduceSum <keepdims: int = 1> (val_2, [1])
+    val_4 = Div (val_3, val_1)
+    val_5 = Mul (w, w)
+    val_6 = ReduceSum <keepdims: int = 0> (val_5)
+    val_7 = Div (val_6, val_1)
+    val_8 = Sub (val_1, val_7)
+    val_9 = Max (val_8, 0.0)
+    val_10 = Sub (val_0, val_4)
+    val_11 = Mul (val_10, w)
+    val_12 = Transpose <perm: ints = [1, 0]> (val_11)
+    val_13 = MatMul (val_10, val_12)
+    val_14 = Div (val_13, val_9)
+    cov = Reshape (val_14, [])
+    ";
 }

@@ -138,18 +138,16 @@ fn meta_counted(cx: &Cx, args: meta::Made) -> Lowered {
 }
 
 checks! {
-    bools_are_summed_as_int64 {
-        "aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]" => "
-        val_0 = Cast <to: int = 7> (x)
-        cumsum = CumSum (val_0, 1)
-        ";
-    }
+    // Bools are summed as int64.
+    "aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]" => "
+    val_0 = Cast <to: int = 7> (x)
+    cumsum = CumSum (val_0, 1)
+    ";
 
-    floats_are_added_up_in_float64 {
-        "aten.cumsum(x: f32[s0], 0) -> f32[s0]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = CumSum (val_0, 0)
-        cumsum = Cast <to: int = 1> (val_1)
-        ";
-    }
+    // Floats are added up in float64.
+    "aten.cumsum(x: f32[s0], 0) -> f32[s0]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = CumSum (val_0, 0)
+    cumsum = Cast <to: int = 1> (val_1)
+    ";
 }

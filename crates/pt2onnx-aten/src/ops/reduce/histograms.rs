@@ -257,34 +257,32 @@ fn meta_bincount(cx: &Cx, _: Value, weights: Option<Value>) -> Lowered {
 }
 
 checks! {
-    there_are_as_many_counts_as_asked_for {
-        "aten.bincount(x: i64[s0], None, 4) -> i64[u0]" => r#"
-        val_0 = Concat <axis: int = 0> (x, [3])
-        val_1 = ReduceMax <keepdims: int = 1> (val_0, [0])
-        val_2 = Shape <start: int = 0, end: int = 1> (x)
-        val_3 = Expand (1, val_2)
-        val_4 = Add (val_1, 1)
-        val_5 = Expand (0, val_4)
-        bincount = ScatterElements <reduction: string = "add"> (val_5, x, val_3)
-        "#;
-    }
+    // There are as many counts as asked for.
+    "aten.bincount(x: i64[s0], None, 4) -> i64[u0]" => r#"
+    val_0 = Concat <axis: int = 0> (x, [3])
+    val_1 = ReduceMax <keepdims: int = 1> (val_0, [0])
+    val_2 = Shape <start: int = 0, end: int = 1> (x)
+    val_3 = Expand (1, val_2)
+    val_4 = Add (val_1, 1)
+    val_5 = Expand (0, val_4)
+    bincount = ScatterElements <reduction: string = "add"> (val_5, x, val_3)
+    "#;
 
-    elements_outside_of_the_range_do_not_count {
-        "aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]" => r#"
-        val_0 = Sub (x, 0.0)
-        val_1 = Mul (val_0, 4.0)
-        val_2 = Sub (1.0, 0.0)
-        val_3 = Div (val_1, val_2)
-        val_4 = GreaterOrEqual (x, 0.0)
-        val_5 = LessOrEqual (x, 1.0)
-        val_6 = And (val_4, val_5)
-        val_7 = Floor (val_3)
-        val_8 = Min (val_7, 3.0)
-        val_9 = Where (val_6, val_8, 0.0)
-        val_10 = Cast <to: int = 7> (val_9)
-        val_11 = Cast <to: int = 1> (val_6)
-        val_12 = Expand (0.0, [4])
-        histc = ScatterElements <reduction: string = "add"> (val_12, val_10, val_11)
-        "#;
-    }
+    // Elements outside of the range do not count.
+    "aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]" => r#"
+    val_0 = Sub (x, 0.0)
+    val_1 = Mul (val_0, 4.0)
+    val_2 = Sub (1.0, 0.0)
+    val_3 = Div (val_1, val_2)
+    val_4 = GreaterOrEqual (x, 0.0)
+    val_5 = LessOrEqual (x, 1.0)
+    val_6 = And (val_4, val_5)
+    val_7 = Floor (val_3)
+    val_8 = Min (val_7, 3.0)
+    val_9 = Where (val_6, val_8, 0.0)
+    val_10 = Cast <to: int = 7> (val_9)
+    val_11 = Cast <to: int = 1> (val_6)
+    val_12 = Expand (0.0, [4])
+    histc = ScatterElements <reduction: string = "add"> (val_12, val_10, val_11)
+    "#;
 }

@@ -263,37 +263,31 @@ fn meta_pdist(cx: &Cx, x: Value) -> Lowered {
 }
 
 checks! {
-    without_an_order_a_norm_is_that_of_all_elements {
-        "aten.linalg_norm(x: f32[2, 3]) -> f32[]" => "
-        linalg_norm = ReduceL2 <keepdims: int = 0> (x)
-        ";
-    }
+    // Without an order, a norm is that of all elements.
+    "aten.linalg_norm(x: f32[2, 3]) -> f32[]" => "linalg_norm = ReduceL2 <keepdims: int = 0> (x)";
 
-    two_dimensions_and_an_order_make_a_matrix_norm {
-        "aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]" => "
-        val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
-        val_1 = ReduceMax <keepdims: int = 1> (val_0, [2])
-        val_2 = IsNaN (val_0)
-        val_3 = ReduceMax <keepdims: int = 1> (val_2, [2])
-        val_4 = Where (val_3, NaN, val_1)
-        linalg_norm = Squeeze (val_4, [1, 2])
-        ";
-    }
+    // Two dimensions and an order make a matrix norm.
+    "aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]" => "
+    val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
+    val_1 = ReduceMax <keepdims: int = 1> (val_0, [2])
+    val_2 = IsNaN (val_0)
+    val_3 = ReduceMax <keepdims: int = 1> (val_2, [2])
+    val_4 = Where (val_3, NaN, val_1)
+    linalg_norm = Squeeze (val_4, [1, 2])
+    ";
 
-    euclidean_distances_are_cdist {
-        "aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]" => "
-        val_0 = Unsqueeze (a, [1])
-        val_1 = Unsqueeze (b, [0])
-        val_2 = Sub (val_0, val_1)
-        _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_2, [2])
-        ";
-    }
+    // Euclidean distances are `cdist`.
+    "aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]" => "
+    val_0 = Unsqueeze (a, [1])
+    val_1 = Unsqueeze (b, [0])
+    val_2 = Sub (val_0, val_1)
+    _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_2, [2])
+    ";
 
-    the_largest_of_no_sums_is_0 {
-        "aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]" => "
-        val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
-        val_1 = ReduceSum <keepdims: int = 1> (val_0, [0])
-        linalg_matrix_norm = Squeeze (val_1, [0, 1])
-        ";
-    }
+    // The largest of no sums is 0.
+    "aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]" => "
+    val_0 = ReduceL1 <keepdims: int = 1> (x, [1])
+    val_1 = ReduceSum <keepdims: int = 1> (val_0, [0])
+    linalg_matrix_norm = Squeeze (val_1, [0, 1])
+    ";
 }

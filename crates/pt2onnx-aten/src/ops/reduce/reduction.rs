@@ -337,102 +337,93 @@ fn meta_sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
 }
 
 checks! {
-    nan_in_one_part_of_a_mean_spreads_to_the_other {
-        "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]" => "
-        val_0 = Gather <axis: int = 2> (x, 0)
-        val_1 = Gather <axis: int = 2> (x, 1)
-        val_2 = ReduceMean <keepdims: int = 0> (x, [1])
-        val_3 = Gather <axis: int = 1> (val_2, [1, 0])
-        val_4 = Mul (val_3, [-0.0, 0.0])
-        mean = Add (val_2, val_4)
-        ";
-        "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite => "
-        val_0 = Gather <axis: int = 2> (x, 0)
-        val_1 = Gather <axis: int = 2> (x, 1)
-        mean = ReduceMean <keepdims: int = 0> (x, [1])
-        ";
-    }
+    // NaN in one part of a mean spreads to the other.
+    "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]" => "
+    val_0 = Gather <axis: int = 2> (x, 0)
+    val_1 = Gather <axis: int = 2> (x, 1)
+    val_2 = ReduceMean <keepdims: int = 0> (x, [1])
+    val_3 = Gather <axis: int = 1> (val_2, [1, 0])
+    val_4 = Mul (val_3, [-0.0, 0.0])
+    mean = Add (val_2, val_4)
+    ";
+    "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite => "
+    val_0 = Gather <axis: int = 2> (x, 0)
+    val_1 = Gather <axis: int = 2> (x, 1)
+    mean = ReduceMean <keepdims: int = 0> (x, [1])
+    ";
 
-    bools_are_summed_as_int64 {
-        "aten.sum(x: b8[s0, 3]) -> i64[]" => "
-        val_0 = Cast <to: int = 7> (x)
-        sum = ReduceSum <keepdims: int = 0> (val_0)
-        ";
-    }
+    // Bools are summed as int64.
+    "aten.sum(x: b8[s0, 3]) -> i64[]" => "
+    val_0 = Cast <to: int = 7> (x)
+    sum = ReduceSum <keepdims: int = 0> (val_0)
+    ";
 
-    an_empty_list_of_dimensions_is_none_for_all {
-        "aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]" => "
-        all = Cast <to: int = 9> (x)
-        ";
-    }
+    // An empty list of dimensions is none for all.
+    "aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]" => "all = Cast <to: int = 9> (x)";
 
-    extremes_keep_nan {
-        "aten.amax(x: f32[s0, 3], [1]) -> f32[s0]" => "
-        val_0 = ReduceMax <keepdims: int = 0> (x, [1])
-        val_1 = IsNaN (x)
-        val_2 = ReduceMax <keepdims: int = 0> (val_1, [1])
-        amax = Where (val_2, NaN, val_0)
-        ";
-    }
+    // Extremes keep NaN.
+    "aten.amax(x: f32[s0, 3], [1]) -> f32[s0]" => "
+    val_0 = ReduceMax <keepdims: int = 0> (x, [1])
+    val_1 = IsNaN (x)
+    val_2 = ReduceMax <keepdims: int = 0> (val_1, [1])
+    amax = Where (val_2, NaN, val_0)
+    ";
 
-    bools_are_ordered_as_bytes {
-        "aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]" => "
-        val_0 = Cast <to: int = 2> (x)
-        argmin = ArgMin <axis: int = 1> (val_0)
-        ";
-    }
+    // Bools are ordered as bytes.
+    "aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]" => "
+    val_0 = Cast <to: int = 2> (x)
+    argmin = ArgMin <axis: int = 1> (val_0)
+    ";
 
-    nothing_may_be_left {
-        "aten.mean(x: f32[u0]) -> f32[]" => "
-        val_0 = ReduceSum <keepdims: int = 0> (x)
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Reshape (val_1, [])
-        val_3 = Cast <to: int = 1> (val_2)
-        mean = Div (val_0, val_3)
-        ";
-        "aten.all(x: b8[u0]) -> b8[]" => "
-        val_0 = Not (x)
-        val_1 = Cast <to: int = 7> (val_0)
-        val_2 = ReduceSum <keepdims: int = 0> (val_1)
-        val_3 = Greater (val_2, 0)
-        all = Not (val_3)
-        ";
-        "aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]" => "
-        val_0, val_1, val_2 = Split <axis: int = 1> (x, [1, 1, 1])
-        val_3 = Mul (val_0, val_1)
-        val_4 = Mul (val_3, val_2)
-        prod = Squeeze (val_4, [1])
-        ";
-    }
+    // Nothing may be left.
+    "aten.mean(x: f32[u0]) -> f32[]" => "
+    val_0 = ReduceSum <keepdims: int = 0> (x)
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Reshape (val_1, [])
+    val_3 = Cast <to: int = 1> (val_2)
+    mean = Div (val_0, val_3)
+    ";
+    "aten.all(x: b8[u0]) -> b8[]" => "
+    val_0 = Not (x)
+    val_1 = Cast <to: int = 7> (val_0)
+    val_2 = ReduceSum <keepdims: int = 0> (val_1)
+    val_3 = Greater (val_2, 0)
+    all = Not (val_3)
+    ";
+    "aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]" => "
+    val_0, val_1, val_2 = Split <axis: int = 1> (x, [1, 1, 1])
+    val_3 = Mul (val_0, val_1)
+    val_4 = Mul (val_3, val_2)
+    prod = Squeeze (val_4, [1])
+    ";
 
-    complex_numbers_whose_count_is_dynamic {
-        "aten.prod.dim_int(x: c64[s0, 2], 0) -> c64[2]" => "
-        val_0 = Gather <axis: int = 2> (x, 0)
-        val_1 = Gather <axis: int = 2> (x, 1)
-        val_2 = Transpose <perm: ints = [1, 0]> (val_0)
-        val_3 = Transpose <perm: ints = [1, 0]> (val_1)
-        val_4 = Expand (1.0, [2])
-        val_5 = Expand (0.0, [2])
-        val_6 = Shape <start: int = 0, end: int = 1> (x)
-        val_7 = Reshape (val_6, [])
-        val_8, val_9 = Loop <body: graph = body (int64 val_10, bool val_11, float[2] val_12, float[2] val_13) => (bool val_14, float[2] val_15, float[2] val_16)
-        {
-          val_17 = Unsqueeze (val_10, [0])
-          val_18 = Gather <axis: int = 1> (val_2, val_17)
-          val_19 = Squeeze (val_18, [1])
-          val_20 = Gather <axis: int = 1> (val_3, val_17)
-          val_21 = Squeeze (val_20, [1])
-          val_22 = Mul (val_12, val_19)
-          val_23 = Mul (val_13, val_21)
-          val_15 = Sub (val_22, val_23)
-          val_24 = Mul (val_12, val_21)
-          val_25 = Mul (val_13, val_19)
-          val_16 = Add (val_24, val_25)
-          val_14 = Identity (true)
-        }> (val_7, true, val_4, val_5)
-        val_26 = Unsqueeze (val_8, [1])
-        val_27 = Unsqueeze (val_9, [1])
-        prod = Concat <axis: int = 1> (val_26, val_27)
-        ";
-    }
+    // Complex numbers whose count is dynamic.
+    "aten.prod.dim_int(x: c64[s0, 2], 0) -> c64[2]" => "
+    val_0 = Gather <axis: int = 2> (x, 0)
+    val_1 = Gather <axis: int = 2> (x, 1)
+    val_2 = Transpose <perm: ints = [1, 0]> (val_0)
+    val_3 = Transpose <perm: ints = [1, 0]> (val_1)
+    val_4 = Expand (1.0, [2])
+    val_5 = Expand (0.0, [2])
+    val_6 = Shape <start: int = 0, end: int = 1> (x)
+    val_7 = Reshape (val_6, [])
+    val_8, val_9 = Loop <body: graph = body (int64 val_10, bool val_11, float[2] val_12, float[2] val_13) => (bool val_14, float[2] val_15, float[2] val_16)
+    {
+      val_17 = Unsqueeze (val_10, [0])
+      val_18 = Gather <axis: int = 1> (val_2, val_17)
+      val_19 = Squeeze (val_18, [1])
+      val_20 = Gather <axis: int = 1> (val_3, val_17)
+      val_21 = Squeeze (val_20, [1])
+      val_22 = Mul (val_12, val_19)
+      val_23 = Mul (val_13, val_21)
+      val_15 = Sub (val_22, val_23)
+      val_24 = Mul (val_12, val_21)
+      val_25 = Mul (val_13, val_19)
+      val_16 = Add (val_24, val_25)
+      val_14 = Identity (true)
+    }> (val_7, true, val_4, val_5)
+    val_26 = Unsqueeze (val_8, [1])
+    val_27 = Unsqueeze (val_9, [1])
+    prod = Concat <axis: int = 1> (val_26, val_27)
+    ";
 }

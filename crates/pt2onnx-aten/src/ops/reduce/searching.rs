@@ -333,107 +333,102 @@ fn meta_unique(cx: &Cx, args: MetaUnique) -> Lowered<Outputs> {
 }
 
 checks! {
-    a_search_of_isin_finds_what_stands_before_nan {
-        "aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor" => "
-        val_0 = IsNaN (sorted)
-        val_1 = Where (val_0, inf, sorted)
-        val_2 = Unsqueeze (x, [1])
-        val_3 = GreaterOrEqual (val_1, val_2)
-        val_4 = Not (val_3)
-        val_5 = Cast <to: int = 7> (val_4)
-        searchsorted = ReduceSum <keepdims: int = 0> (val_5, [1])
-        ";
-    }
+    // A search of `isin` finds what stands before NaN.
+    "aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor" => "
+    val_0 = IsNaN (sorted)
+    val_1 = Where (val_0, inf, sorted)
+    val_2 = Unsqueeze (x, [1])
+    val_3 = GreaterOrEqual (val_1, val_2)
+    val_4 = Not (val_3)
+    val_5 = Cast <to: int = 7> (val_4)
+    searchsorted = ReduceSum <keepdims: int = 0> (val_5, [1])
+    ";
 
-    few_boundaries_are_all_compared {
-        "aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Expand (0, val_0)
-        val_2 = Expand (3, val_0)
-        val_3, val_4, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64[s0] val_9, int64[s0] val_10) => (bool val_11, int64 val_12, int64[s0] val_13, int64[s0] val_14)
-        {
-          val_15 = Add (val_9, val_10)
-          val_16 = Div (val_15, 2)
-          val_17 = Min (val_16, 2)
-          val_18 = Gather <axis: int = 0> (boundaries, val_17)
-          val_19 = Greater (val_18, x)
-          val_20 = Add (val_16, 1)
-          val_21 = Where (val_19, val_9, val_20)
-          val_13 = Min (val_21, val_10)
-          val_12 = Div (val_8, 2)
-          val_14 = Where (val_19, val_16, val_10)
-          val_11 = Greater (val_12, 0)
-        }> (3, true, 3, val_1, val_2)
-        bucketize = Cast <to: int = 6> (val_4)
-        ";
-    }
+    // Few boundaries are all compared.
+    "aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Expand (0, val_0)
+    val_2 = Expand (3, val_0)
+    val_3, val_4, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64[s0] val_9, int64[s0] val_10) => (bool val_11, int64 val_12, int64[s0] val_13, int64[s0] val_14)
+    {
+      val_15 = Add (val_9, val_10)
+      val_16 = Div (val_15, 2)
+      val_17 = Min (val_16, 2)
+      val_18 = Gather <axis: int = 0> (boundaries, val_17)
+      val_19 = Greater (val_18, x)
+      val_20 = Add (val_16, 1)
+      val_21 = Where (val_19, val_9, val_20)
+      val_13 = Min (val_21, val_10)
+      val_12 = Div (val_8, 2)
+      val_14 = Where (val_19, val_16, val_10)
+      val_11 = Greater (val_12, 0)
+    }> (3, true, 3, val_1, val_2)
+    bucketize = Cast <to: int = 6> (val_4)
+    ";
 
-    many_boundaries_are_bisected {
-        "aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (sorted)
-        val_1 = Reshape (val_0, [])
-        val_2 = Sub (val_0, [1])
-        val_3 = Reshape (val_2, [])
-        val_4, searchsorted, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64 val_9, int64 val_10) => (bool val_11, int64 val_12, int64 val_13, int64 val_14)
-        {
-          val_15 = Add (val_9, val_10)
-          val_16 = Div (val_15, 2)
-          val_17 = Min (val_16, val_3)
-          val_18 = Gather <axis: int = 0> (sorted, val_17)
-          val_19 = Greater (val_18, 0.5)
-          val_20 = Add (val_16, 1)
-          val_21 = Where (val_19, val_9, val_20)
-          val_13 = Min (val_21, val_10)
-          val_12 = Div (val_8, 2)
-          val_14 = Where (val_19, val_16, val_10)
-          val_11 = Greater (val_12, 0)
-        }> (val_1, true, val_1, 0, val_1)
-        ";
-    }
+    // Many boundaries are bisected.
+    "aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (sorted)
+    val_1 = Reshape (val_0, [])
+    val_2 = Sub (val_0, [1])
+    val_3 = Reshape (val_2, [])
+    val_4, searchsorted, val_5 = Loop <body: graph = body (int64 val_6, bool val_7, int64 val_8, int64 val_9, int64 val_10) => (bool val_11, int64 val_12, int64 val_13, int64 val_14)
+    {
+      val_15 = Add (val_9, val_10)
+      val_16 = Div (val_15, 2)
+      val_17 = Min (val_16, val_3)
+      val_18 = Gather <axis: int = 0> (sorted, val_17)
+      val_19 = Greater (val_18, 0.5)
+      val_20 = Add (val_16, 1)
+      val_21 = Where (val_19, val_9, val_20)
+      val_13 = Min (val_21, val_10)
+      val_12 = Div (val_8, 2)
+      val_14 = Where (val_19, val_16, val_10)
+      val_11 = Greater (val_12, 0)
+    }> (val_1, true, val_1, 0, val_1)
+    ";
 
-    each_slice_with_nan_is_unique {
-        "aten.unique_dim(x: f32[4, 2], 0, True, True, False) -> (f32[u0, 2], i64[4], i64[0])" => "
-        val_0 = IsNaN (x)
-        val_1 = Add ([0, 1, 2, 3], 1)
-        val_2 = Cast <to: int = 11> (val_1)
-        val_3 = ReduceMax <keepdims: int = 0> (val_0, [1])
-        val_4 = Where (val_3, val_2, double {0.0})
-        val_5 = Where (val_0, 0.0, x)
-        val_6 = Cast <to: int = 11> (val_5)
-        val_7 = Unsqueeze (val_4, [1])
-        val_8 = Concat <axis: int = 1> (val_6, val_7)
-        val_9, val_10, unique_dim_1, val_11 = Unique <axis: int = 0> (val_8)
-        unique_dim_0 = Gather <axis: int = 0> (x, val_10)
-        unique_dim_2 = Expand (0, [0])
-        ";
-    }
+    // Each slice with NaN is unique.
+    "aten.unique_dim(x: f32[4, 2], 0, True, True, False) -> (f32[u0, 2], i64[4], i64[0])" => "
+    val_0 = IsNaN (x)
+    val_1 = Add ([0, 1, 2, 3], 1)
+    val_2 = Cast <to: int = 11> (val_1)
+    val_3 = ReduceMax <keepdims: int = 0> (val_0, [1])
+    val_4 = Where (val_3, val_2, double {0.0})
+    val_5 = Where (val_0, 0.0, x)
+    val_6 = Cast <to: int = 11> (val_5)
+    val_7 = Unsqueeze (val_4, [1])
+    val_8 = Concat <axis: int = 1> (val_6, val_7)
+    val_9, val_10, unique_dim_1, val_11 = Unique <axis: int = 0> (val_8)
+    unique_dim_0 = Gather <axis: int = 0> (x, val_10)
+    unique_dim_2 = Expand (0, [0])
+    ";
 
-    each_nan_is_unique {
-        "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])" => "
-        val_0 = IsNaN (x)
-        val_1 = Cast <to: int = 11> (x)
-        val_2 = Min (val_1, double {1e300})
-        val_3 = Where (val_0, double {inf}, val_2)
-        val_4, val_5 = TopK <axis: int = 0, largest: int = 0> (val_3, [6])
-        val_6 = GatherElements (x, val_5)
-        val_7 = Sub ([0, 1, 2, 3, 4, 5], 1)
-        val_8 = Max (val_7, 0)
-        val_9 = Gather <axis: int = 0> (val_6, val_8)
-        val_10 = Equal (val_6, val_9)
-        val_11 = Not (val_10)
-        val_12 = Equal ([0, 1, 2, 3, 4, 5], 0)
-        val_13 = Or (val_11, val_12)
-        _unique2_0 = Compress <axis: int = 0> (val_6, val_13)
-        val_14 = Cast <to: int = 7> (val_13)
-        val_15 = CumSum (val_14, 0)
-        val_16 = Sub (val_15, 1)
-        val_17 = Expand (0, [6])
-        _unique2_1 = ScatterElements (val_17, val_5, val_16)
-        _unique2_2 = Expand (0, [0])
-        ";
-        "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite => "
-        _unique2_0, val_0, _unique2_1, val_1 = Unique (x)
-        _unique2_2 = Expand (0, [0])
-        ";
-    }
+    // Each NaN is unique.
+    "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])" => "
+    val_0 = IsNaN (x)
+    val_1 = Cast <to: int = 11> (x)
+    val_2 = Min (val_1, double {1e300})
+    val_3 = Where (val_0, double {inf}, val_2)
+    val_4, val_5 = TopK <axis: int = 0, largest: int = 0> (val_3, [6])
+    val_6 = GatherElements (x, val_5)
+    val_7 = Sub ([0, 1, 2, 3, 4, 5], 1)
+    val_8 = Max (val_7, 0)
+    val_9 = Gather <axis: int = 0> (val_6, val_8)
+    val_10 = Equal (val_6, val_9)
+    val_11 = Not (val_10)
+    val_12 = Equal ([0, 1, 2, 3, 4, 5], 0)
+    val_13 = Or (val_11, val_12)
+    _unique2_0 = Compress <axis: int = 0> (val_6, val_13)
+    val_14 = Cast <to: int = 7> (val_13)
+    val_15 = CumSum (val_14, 0)
+    val_16 = Sub (val_15, 1)
+    val_17 = Expand (0, [6])
+    _unique2_1 = ScatterElements (val_17, val_5, val_16)
+    _unique2_2 = Expand (0, [0])
+    ";
+    "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite => "
+    _unique2_0, val_0, _unique2_1, val_1 = Unique (x)
+    _unique2_2 = Expand (0, [0])
+    ";
 }

@@ -99,22 +99,21 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
 }
 
 checks! {
-    means_of_segments_by_lengths {
-        "aten.segment_reduce(x: f32[s0], 'mean', lengths = n: i64[2]) -> f32[2]" => r#"
-        val_0 = CumSum (n, 0)
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Reshape (val_1, [])
-        val_3 = Range (0, val_2, 1)
-        val_4 = Unsqueeze (val_0, [0])
-        val_5 = Unsqueeze (val_3, [1])
-        val_6 = LessOrEqual (val_4, val_5)
-        val_7 = Cast <to: int = 7> (val_6)
-        val_8 = ReduceSum <keepdims: int = 0> (val_7, [1])
-        val_9 = Expand (0.0, [3])
-        val_10 = ScatterElements <reduction: string = "add"> (val_9, val_8, x)
-        val_11 = Slice (val_10, [0], [2], [0])
-        val_12 = Cast <to: int = 1> (n)
-        segment_reduce = Div (val_11, val_12)
-        "#;
-    }
+    // Means of segments by lengths.
+    "aten.segment_reduce(x: f32[s0], 'mean', lengths = n: i64[2]) -> f32[2]" => r#"
+    val_0 = CumSum (n, 0)
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Reshape (val_1, [])
+    val_3 = Range (0, val_2, 1)
+    val_4 = Unsqueeze (val_0, [0])
+    val_5 = Unsqueeze (val_3, [1])
+    val_6 = LessOrEqual (val_4, val_5)
+    val_7 = Cast <to: int = 7> (val_6)
+    val_8 = ReduceSum <keepdims: int = 0> (val_7, [1])
+    val_9 = Expand (0.0, [3])
+    val_10 = ScatterElements <reduction: string = "add"> (val_9, val_8, x)
+    val_11 = Slice (val_10, [0], [2], [0])
+    val_12 = Cast <to: int = 1> (n)
+    segment_reduce = Div (val_11, val_12)
+    "#;
 }

@@ -287,144 +287,139 @@ fn quantile(
 }
 
 checks! {
-    the_median_is_the_lower_one_in_the_middle {
-        "aten.median.dim(x: i64[s0, 4], 1) -> (i64[s0], i64[s0])" => "
-        val_0, val_1 = TopK <axis: int = 1, largest: int = 0> (x, [2])
-        median_0 = Gather <axis: int = 1> (val_0, 1)
-        median_1 = Gather <axis: int = 1> (val_1, 1)
-        ";
-    }
+    // The median is the lower one in the middle.
+    "aten.median.dim(x: i64[s0, 4], 1) -> (i64[s0], i64[s0])" => "
+    val_0, val_1 = TopK <axis: int = 1, largest: int = 0> (x, [2])
+    median_0 = Gather <axis: int = 1> (val_0, 1)
+    median_1 = Gather <axis: int = 1> (val_1, 1)
+    ";
 
-    quantiles_lie_between_neighbours {
-        "aten.quantile.scalar(x: f32[5], 0.25) -> f32[]" => "
-        val_0 = IsNaN (x)
-        val_1 = Where (val_0, inf, x)
-        val_2, val_3 = TopK <axis: int = 0, largest: int = 0> (val_1, [5])
-        val_4 = Cast <to: int = 11> ([0.25])
-        val_5 = Cast <to: int = 11> (4)
-        val_6 = Mul (val_4, val_5)
-        val_7 = IsNaN (x)
-        val_8 = ReduceMax <keepdims: int = 1> (val_7)
-        val_9 = Floor (val_6)
-        val_10 = Cast <to: int = 7> (val_9)
-        val_11 = Gather <axis: int = 0> (val_2, val_10)
-        val_12 = Ceil (val_6)
-        val_13 = Cast <to: int = 7> (val_12)
-        val_14 = Gather <axis: int = 0> (val_2, val_13)
-        val_15 = Sub (val_6, val_9)
-        val_16 = Cast <to: int = 1> (val_15)
-        val_17 = Sub (val_14, val_11)
-        val_18 = Abs (val_16)
-        val_19 = Less (val_18, 0.5)
-        val_20 = Sub (val_16, 1.0)
-        val_21 = Where (val_19, val_16, val_20)
-        val_22 = Where (val_19, val_11, val_14)
-        val_23 = Mul (val_21, val_17)
-        val_24 = Add (val_22, val_23)
-        val_25 = Where (val_8, NaN, val_24)
-        quantile = Squeeze (val_25, [0])
-        ";
-    }
+    // Quantiles lie between neighbours.
+    "aten.quantile.scalar(x: f32[5], 0.25) -> f32[]" => "
+    val_0 = IsNaN (x)
+    val_1 = Where (val_0, inf, x)
+    val_2, val_3 = TopK <axis: int = 0, largest: int = 0> (val_1, [5])
+    val_4 = Cast <to: int = 11> ([0.25])
+    val_5 = Cast <to: int = 11> (4)
+    val_6 = Mul (val_4, val_5)
+    val_7 = IsNaN (x)
+    val_8 = ReduceMax <keepdims: int = 1> (val_7)
+    val_9 = Floor (val_6)
+    val_10 = Cast <to: int = 7> (val_9)
+    val_11 = Gather <axis: int = 0> (val_2, val_10)
+    val_12 = Ceil (val_6)
+    val_13 = Cast <to: int = 7> (val_12)
+    val_14 = Gather <axis: int = 0> (val_2, val_13)
+    val_15 = Sub (val_6, val_9)
+    val_16 = Cast <to: int = 1> (val_15)
+    val_17 = Sub (val_14, val_11)
+    val_18 = Abs (val_16)
+    val_19 = Less (val_18, 0.5)
+    val_20 = Sub (val_16, 1.0)
+    val_21 = Where (val_19, val_16, val_20)
+    val_22 = Where (val_19, val_11, val_14)
+    val_23 = Mul (val_21, val_17)
+    val_24 = Add (val_22, val_23)
+    val_25 = Where (val_8, NaN, val_24)
+    quantile = Squeeze (val_25, [0])
+    ";
 
-    the_mode_among_nan {
-        "aten.mode(x: f32[4], 0) -> (f32[], i64[])" => "
-        val_0 = IsNaN (x)
-        val_1 = Unsqueeze (x, [1])
-        val_2 = Unsqueeze (x, [0])
-        val_3 = Slice (val_0, [0], [1], [0])
-        val_4 = LessOrEqual (val_2, val_1)
-        val_5 = Unsqueeze (val_3, [0])
-        val_6 = Or (val_4, val_5)
-        val_7 = Less (int64[1,4] {0, 1, 2, 3}, int64[4,1] {0, 1, 2, 3})
-        val_8 = And (val_6, val_7)
-        val_9 = Unsqueeze (val_0, [1])
-        val_10 = Or (val_8, val_9)
-        val_11 = ReduceMax <keepdims: int = 0> (val_10, [1])
-        val_12 = Cast <to: int = 7> (val_0)
-        val_13 = CumSum (val_12, 0)
-        val_14 = Where (val_11, val_13, 0)
-        val_15 = Unsqueeze (val_14, [1])
-        val_16 = Unsqueeze (val_14, [0])
-        val_17 = Equal (val_1, val_2)
-        val_18 = Equal (val_15, val_16)
-        val_19 = And (val_17, val_18)
-        val_20 = Cast <to: int = 7> (val_19)
-        val_21 = ReduceSum <keepdims: int = 0> (val_20, [1])
-        val_22 = Max (val_21, 1)
-        val_23 = ReduceMax <keepdims: int = 1> (val_22)
-        val_24 = Equal (val_22, val_23)
-        val_25 = Where (val_24, val_14, 9223372036854775807)
-        val_26 = ReduceMin <keepdims: int = 1> (val_25)
-        val_27 = Equal (val_25, val_26)
-        val_28 = And (val_24, val_27)
-        val_29 = And (val_28, val_0)
-        val_30 = ReduceMax <keepdims: int = 1> (val_29)
-        val_31 = Not (val_0)
-        val_32 = And (val_28, val_31)
-        val_33 = Where (val_32, x, inf)
-        val_34 = ReduceMin <keepdims: int = 1> (val_33)
-        val_35 = Equal (x, val_34)
-        val_36 = And (val_28, val_35)
-        val_37 = Not (val_30)
-        val_38 = And (val_36, val_37)
-        val_39 = Or (val_29, val_38)
-        val_40 = Where (val_39, [0, 1, 2, 3], 0)
-        val_41 = ReduceMax <keepdims: int = 1> (val_40)
-        val_42 = GatherElements (x, val_41)
-        mode_0 = Squeeze (val_42, [0])
-        mode_1 = Squeeze (val_41, [0])
-        ";
-        "aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite => "
-        val_0, val_1 = TopK <axis: int = 0, largest: int = 0> (x, [4])
-        val_2 = Unsqueeze (val_0, [1])
-        val_3 = Unsqueeze (val_0, [0])
-        val_4 = Equal (val_2, val_3)
-        val_5 = Cast <to: int = 6> (val_4)
-        val_6 = ReduceSum <keepdims: int = 0> (val_5, [1])
-        val_7 = ArgMax (val_6)
-        val_8 = GatherElements (val_0, val_7)
-        val_9 = Equal (x, val_8)
-        val_10 = Where (val_9, [0, 1, 2, 3], 0)
-        mode_1 = ReduceMax <keepdims: int = 0> (val_10)
-        mode_0 = Squeeze (val_8, [0])
-        ";
-    }
+    // The mode among NaN.
+    "aten.mode(x: f32[4], 0) -> (f32[], i64[])" => "
+    val_0 = IsNaN (x)
+    val_1 = Unsqueeze (x, [1])
+    val_2 = Unsqueeze (x, [0])
+    val_3 = Slice (val_0, [0], [1], [0])
+    val_4 = LessOrEqual (val_2, val_1)
+    val_5 = Unsqueeze (val_3, [0])
+    val_6 = Or (val_4, val_5)
+    val_7 = Less (int64[1,4] {0, 1, 2, 3}, int64[4,1] {0, 1, 2, 3})
+    val_8 = And (val_6, val_7)
+    val_9 = Unsqueeze (val_0, [1])
+    val_10 = Or (val_8, val_9)
+    val_11 = ReduceMax <keepdims: int = 0> (val_10, [1])
+    val_12 = Cast <to: int = 7> (val_0)
+    val_13 = CumSum (val_12, 0)
+    val_14 = Where (val_11, val_13, 0)
+    val_15 = Unsqueeze (val_14, [1])
+    val_16 = Unsqueeze (val_14, [0])
+    val_17 = Equal (val_1, val_2)
+    val_18 = Equal (val_15, val_16)
+    val_19 = And (val_17, val_18)
+    val_20 = Cast <to: int = 7> (val_19)
+    val_21 = ReduceSum <keepdims: int = 0> (val_20, [1])
+    val_22 = Max (val_21, 1)
+    val_23 = ReduceMax <keepdims: int = 1> (val_22)
+    val_24 = Equal (val_22, val_23)
+    val_25 = Where (val_24, val_14, 9223372036854775807)
+    val_26 = ReduceMin <keepdims: int = 1> (val_25)
+    val_27 = Equal (val_25, val_26)
+    val_28 = And (val_24, val_27)
+    val_29 = And (val_28, val_0)
+    val_30 = ReduceMax <keepdims: int = 1> (val_29)
+    val_31 = Not (val_0)
+    val_32 = And (val_28, val_31)
+    val_33 = Where (val_32, x, inf)
+    val_34 = ReduceMin <keepdims: int = 1> (val_33)
+    val_35 = Equal (x, val_34)
+    val_36 = And (val_28, val_35)
+    val_37 = Not (val_30)
+    val_38 = And (val_36, val_37)
+    val_39 = Or (val_29, val_38)
+    val_40 = Where (val_39, [0, 1, 2, 3], 0)
+    val_41 = ReduceMax <keepdims: int = 1> (val_40)
+    val_42 = GatherElements (x, val_41)
+    mode_0 = Squeeze (val_42, [0])
+    mode_1 = Squeeze (val_41, [0])
+    ";
+    "aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite => "
+    val_0, val_1 = TopK <axis: int = 0, largest: int = 0> (x, [4])
+    val_2 = Unsqueeze (val_0, [1])
+    val_3 = Unsqueeze (val_0, [0])
+    val_4 = Equal (val_2, val_3)
+    val_5 = Cast <to: int = 6> (val_4)
+    val_6 = ReduceSum <keepdims: int = 0> (val_5, [1])
+    val_7 = ArgMax (val_6)
+    val_8 = GatherElements (val_0, val_7)
+    val_9 = Equal (x, val_8)
+    val_10 = Where (val_9, [0, 1, 2, 3], 0)
+    mode_1 = ReduceMax <keepdims: int = 0> (val_10)
+    mode_0 = Squeeze (val_8, [0])
+    ";
 
-    nan_is_larger_than_all_numbers {
-        "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])" => "
-        val_0 = IsNaN (x)
-        val_1 = Cast <to: int = 11> (x)
-        val_2 = Min (val_1, double {1e300})
-        val_3 = Where (val_0, double {inf}, val_2)
-        val_4, topk_1 = TopK <axis: int = 1> (val_3, [2])
-        topk_0 = GatherElements <axis: int = 1> (x, topk_1)
-        ";
-        "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", assume_finite => "
-        topk_0, topk_1 = TopK <axis: int = 1> (x, [2])
-        ";
-        "aten.sort(x: f64[4]) -> (f64[4], i64[4])" => "
-        val_0 = IsNaN (x)
-        val_1 = Where (val_0, double {inf}, x)
-        val_2, val_3 = TopK <axis: int = 0, largest: int = 0> (val_1, [4])
-        val_4 = GatherElements (val_0, val_3)
-        val_5 = Cast <to: int = 6> (val_4)
-        val_6, val_7 = TopK <axis: int = 0, largest: int = 0> (val_5, [4])
-        sort_1 = GatherElements (val_3, val_7)
-        sort_0 = GatherElements (x, sort_1)
-        ";
-    }
+    // NaN is larger than all numbers.
+    "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])" => "
+    val_0 = IsNaN (x)
+    val_1 = Cast <to: int = 11> (x)
+    val_2 = Min (val_1, double {1e300})
+    val_3 = Where (val_0, double {inf}, val_2)
+    val_4, topk_1 = TopK <axis: int = 1> (val_3, [2])
+    topk_0 = GatherElements <axis: int = 1> (x, topk_1)
+    ";
+    "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", assume_finite => "
+    topk_0, topk_1 = TopK <axis: int = 1> (x, [2])
+    ";
+    "aten.sort(x: f64[4]) -> (f64[4], i64[4])" => "
+    val_0 = IsNaN (x)
+    val_1 = Where (val_0, double {inf}, x)
+    val_2, val_3 = TopK <axis: int = 0, largest: int = 0> (val_1, [4])
+    val_4 = GatherElements (val_0, val_3)
+    val_5 = Cast <to: int = 6> (val_4)
+    val_6, val_7 = TopK <axis: int = 0, largest: int = 0> (val_5, [4])
+    sort_1 = GatherElements (val_3, val_7)
+    sort_0 = GatherElements (x, sort_1)
+    ";
 
-    the_first_nan_is_the_extreme {
-        "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]" => "
-        val_0 = IsNaN (x)
-        val_1 = Not (val_0)
-        val_2 = ReduceMax <keepdims: int = 1> (val_0, [1])
-        val_3 = Cast <to: int = 1> (val_1)
-        val_4 = Where (val_2, val_3, x)
-        argmin = ArgMin <axis: int = 1, keepdims: int = 0> (val_4)
-        ";
-        "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", assume_finite => "
-        argmin = ArgMin <axis: int = 1, keepdims: int = 0> (x)
-        ";
-    }
+    // The first NaN is the extreme.
+    "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]" => "
+    val_0 = IsNaN (x)
+    val_1 = Not (val_0)
+    val_2 = ReduceMax <keepdims: int = 1> (val_0, [1])
+    val_3 = Cast <to: int = 1> (val_1)
+    val_4 = Where (val_2, val_3, x)
+    argmin = ArgMin <axis: int = 1, keepdims: int = 0> (val_4)
+    ";
+    "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", assume_finite => "
+    argmin = ArgMin <axis: int = 1, keepdims: int = 0> (x)
+    ";
 }

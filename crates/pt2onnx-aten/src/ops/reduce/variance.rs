@@ -147,95 +147,90 @@ fn meta_deviation_and_mean(cx: &Cx, args: meta::Reduced) -> Lowered<[Value; 2]> 
 }
 
 checks! {
-    the_correction_never_makes_the_divisor_negative {
-        "aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]" => "
-        val_0 = ReduceSum <keepdims: int = 1> (x, [0])
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Reshape (val_1, [])
-        val_3 = Cast <to: int = 1> (val_2)
-        val_4 = Div (val_0, val_3)
-        val_5 = Cast <to: int = 1> (val_2)
-        val_6 = Sub (val_5, 2.0)
-        val_7 = Max (val_6, 0.0)
-        val_8 = Sub (x, val_4)
-        val_9 = ReduceSumSquare <keepdims: int = 0> (val_8, [0])
-        var = Div (val_9, val_7)
-        ";
-    }
+    // The correction never makes the divisor negative.
+    "aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]" => "
+    val_0 = ReduceSum <keepdims: int = 1> (x, [0])
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Reshape (val_1, [])
+    val_3 = Cast <to: int = 1> (val_2)
+    val_4 = Div (val_0, val_3)
+    val_5 = Cast <to: int = 1> (val_2)
+    val_6 = Sub (val_5, 2.0)
+    val_7 = Max (val_6, 0.0)
+    val_8 = Sub (x, val_4)
+    val_9 = ReduceSumSquare <keepdims: int = 0> (val_8, [0])
+    var = Div (val_9, val_7)
+    ";
 
-    an_infinity_that_is_not_the_last_element_makes_the_mean_nan {
-        "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])" => "
-        val_0 = ReduceMean <keepdims: int = 1> (x, [1])
-        val_1 = Sub (x, val_0)
-        val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
-        var_mean_0 = Div (val_2, 2.0)
-        val_3 = IsInf (x)
-        val_4 = Cast <to: int = 7> (val_3)
-        val_5 = Slice (val_4, [-1], [9223372036854775807], [1])
-        val_6 = ReduceSum <keepdims: int = 1> (val_4, [1])
-        val_7 = Equal (val_6, val_5)
-        val_8 = Where (val_7, val_0, NaN)
-        var_mean_1 = Squeeze (val_8, [1])
-        ";
-    }
+    // An infinity that is not the last element makes the mean NaN.
+    "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])" => "
+    val_0 = ReduceMean <keepdims: int = 1> (x, [1])
+    val_1 = Sub (x, val_0)
+    val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
+    var_mean_0 = Div (val_2, 2.0)
+    val_3 = IsInf (x)
+    val_4 = Cast <to: int = 7> (val_3)
+    val_5 = Slice (val_4, [-1], [9223372036854775807], [1])
+    val_6 = ReduceSum <keepdims: int = 1> (val_4, [1])
+    val_7 = Equal (val_6, val_5)
+    val_8 = Where (val_7, val_0, NaN)
+    var_mean_1 = Squeeze (val_8, [1])
+    ";
 
-    a_mean_that_is_assumed_finite {
-        "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite => "
-        val_0 = ReduceMean <keepdims: int = 1> (x, [1])
-        val_1 = Sub (x, val_0)
-        val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
-        var_mean_0 = Div (val_2, 2.0)
-        var_mean_1 = Squeeze (val_0, [1])
-        ";
-    }
+    // A mean that is assumed finite.
+    "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite => "
+    val_0 = ReduceMean <keepdims: int = 1> (x, [1])
+    val_1 = Sub (x, val_0)
+    val_2 = ReduceSumSquare <keepdims: int = 0> (val_1, [1])
+    var_mean_0 = Div (val_2, 2.0)
+    var_mean_1 = Squeeze (val_0, [1])
+    ";
 
-    without_correction_it_is_a_mean {
-        "aten.std(x: f32[4], False) -> f32[]" => "
-        val_0 = ReduceMean <keepdims: int = 1> (x)
-        val_1 = Sub (x, val_0)
-        val_2 = Mul (val_1, val_1)
-        val_3 = ReduceMean <keepdims: int = 0> (val_2)
-        std = Sqrt (val_3)
-        ";
-    }
+    // Without correction, it is a mean.
+    "aten.std(x: f32[4], False) -> f32[]" => "
+    val_0 = ReduceMean <keepdims: int = 1> (x)
+    val_1 = Sub (x, val_0)
+    val_2 = Mul (val_1, val_1)
+    val_3 = ReduceMean <keepdims: int = 0> (val_2)
+    std = Sqrt (val_3)
+    ";
 
-    means_of_complex_numbers_of_dynamic_sizes {
-        "aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])" => "
-        val_0 = Gather <axis: int = 1> (x, 0)
-        val_1 = Gather <axis: int = 1> (x, 1)
-        val_2 = ReduceSum <keepdims: int = 1> (val_0)
-        val_3 = Shape <start: int = 0, end: int = 1> (x)
-        val_4 = Reshape (val_3, [])
-        val_5 = Cast <to: int = 1> (val_4)
-        val_6 = Div (val_2, val_5)
-        val_7 = ReduceSum <keepdims: int = 1> (val_1)
-        val_8 = Cast <to: int = 1> (val_4)
-        val_9 = Div (val_7, val_8)
-        val_10 = Cast <to: int = 1> (val_4)
-        val_11 = Sub (val_0, val_6)
-        val_12 = ReduceSumSquare <keepdims: int = 1> (val_11)
-        val_13 = Sub (val_1, val_9)
-        val_14 = ReduceSumSquare <keepdims: int = 1> (val_13)
-        val_15 = Add (val_12, val_14)
-        val_16 = Div (val_15, val_10)
-        val_17 = IsInf (val_1)
-        val_18 = Cast <to: int = 7> (val_17)
-        val_19 = Slice (val_18, [-1], [9223372036854775807], [0])
-        val_20 = ReduceSum <keepdims: int = 1> (val_19)
-        val_21 = ReduceSum <keepdims: int = 1> (val_18)
-        val_22 = Equal (val_21, val_20)
-        val_23 = Where (val_22, val_9, NaN)
-        val_24 = IsInf (val_0)
-        val_25 = Cast <to: int = 7> (val_24)
-        val_26 = Slice (val_25, [-1], [9223372036854775807], [0])
-        val_27 = ReduceSum <keepdims: int = 1> (val_26)
-        val_28 = ReduceSum <keepdims: int = 1> (val_25)
-        val_29 = Equal (val_28, val_27)
-        val_30 = Where (val_29, val_6, NaN)
-        val_31 = Unsqueeze (val_30, [1])
-        val_32 = Unsqueeze (val_23, [1])
-        std_mean_1 = Concat <axis: int = 1> (val_31, val_32)
-        std_mean_0 = Sqrt (val_16)
-        ";
-    }
+    // Means of complex numbers of dynamic sizes.
+    "aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])" => "
+    val_0 = Gather <axis: int = 1> (x, 0)
+    val_1 = Gather <axis: int = 1> (x, 1)
+    val_2 = ReduceSum <keepdims: int = 1> (val_0)
+    val_3 = Shape <start: int = 0, end: int = 1> (x)
+    val_4 = Reshape (val_3, [])
+    val_5 = Cast <to: int = 1> (val_4)
+    val_6 = Div (val_2, val_5)
+    val_7 = ReduceSum <keepdims: int = 1> (val_1)
+    val_8 = Cast <to: int = 1> (val_4)
+    val_9 = Div (val_7, val_8)
+    val_10 = Cast <to: int = 1> (val_4)
+    val_11 = Sub (val_0, val_6)
+    val_12 = ReduceSumSquare <keepdims: int = 1> (val_11)
+    val_13 = Sub (val_1, val_9)
+    val_14 = ReduceSumSquare <keepdims: int = 1> (val_13)
+    val_15 = Add (val_12, val_14)
+    val_16 = Div (val_15, val_10)
+    val_17 = IsInf (val_1)
+    val_18 = Cast <to: int = 7> (val_17)
+    val_19 = Slice (val_18, [-1], [9223372036854775807], [0])
+    val_20 = ReduceSum <keepdims: int = 1> (val_19)
+    val_21 = ReduceSum <keepdims: int = 1> (val_18)
+    val_22 = Equal (val_21, val_20)
+    val_23 = Where (val_22, val_9, NaN)
+    val_24 = IsInf (val_0)
+    val_25 = Cast <to: int = 7> (val_24)
+    val_26 = Slice (val_25, [-1], [9223372036854775807], [0])
+    val_27 = ReduceSum <keepdims: int = 1> (val_26)
+    val_28 = ReduceSum <keepdims: int = 1> (val_25)
+    val_29 = Equal (val_28, val_27)
+    val_30 = Where (val_29, val_6, NaN)
+    val_31 = Unsqueeze (val_30, [1])
+    val_32 = Unsqueeze (val_23, [1])
+    std_mean_1 = Concat <axis: int = 1> (val_31, val_32)
+    std_mean_0 = Sqrt (val_16)
+    ";
 }

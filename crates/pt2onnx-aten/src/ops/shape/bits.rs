@@ -99,40 +99,35 @@ fn meta_view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
 }
 
 checks! {
-    bits_of_another_type {
-        "aten.view.dtype(x: f32[2], torch.int32) -> i32[2]" => "
-        view = BitCast <to: int = 6> (x)
-        ";
-    }
+    // Bits of another type.
+    "aten.view.dtype(x: f32[2], torch.int32) -> i32[2]" => "view = BitCast <to: int = 6> (x)";
 
-    bytes_of_a_float {
-        "aten.view.dtype(x: f32[2], torch.uint8) -> u8[8]" => "
-        val_0 = BitCast <to: int = 12> (x)
-        val_1 = Cast <to: int = 7> (val_0)
-        val_2 = Unsqueeze (val_1, [1])
-        val_3 = Mod (val_2, [1, 256, 65536, 16777216])
-        val_4 = Sub (val_2, val_3)
-        val_5 = Div (val_4, [1, 256, 65536, 16777216])
-        val_6 = Mod (val_5, 256)
-        val_7 = Reshape (val_6, [8])
-        view = Cast <to: int = 2> (val_7)
-        ";
-    }
+    // Bytes of a float.
+    "aten.view.dtype(x: f32[2], torch.uint8) -> u8[8]" => "
+    val_0 = BitCast <to: int = 12> (x)
+    val_1 = Cast <to: int = 7> (val_0)
+    val_2 = Unsqueeze (val_1, [1])
+    val_3 = Mod (val_2, [1, 256, 65536, 16777216])
+    val_4 = Sub (val_2, val_3)
+    val_5 = Div (val_4, [1, 256, 65536, 16777216])
+    val_6 = Mod (val_5, 256)
+    val_7 = Reshape (val_6, [8])
+    view = Cast <to: int = 2> (val_7)
+    ";
 
-    a_float_of_bytes {
-        "aten.view.dtype(x: u8[s0, 4], torch.float32) -> f32[s0, 1]" => "
-        val_0 = Cast <to: int = 7> (x)
-        val_1 = Reshape (val_0, [0, 1, 4])
-        val_2 = Mul (val_1, [1, 256, 65536, 16777216])
-        val_3 = Gather <axis: int = 2> (val_2, 0)
-        val_4 = Gather <axis: int = 2> (val_2, 1)
-        val_5 = Add (val_3, val_4)
-        val_6 = Gather <axis: int = 2> (val_2, 2)
-        val_7 = Add (val_5, val_6)
-        val_8 = Gather <axis: int = 2> (val_2, 3)
-        val_9 = Add (val_7, val_8)
-        val_10 = Cast <to: int = 12> (val_9)
-        view = BitCast <to: int = 1> (val_10)
-        ";
-    }
+    // A float of bytes.
+    "aten.view.dtype(x: u8[s0, 4], torch.float32) -> f32[s0, 1]" => "
+    val_0 = Cast <to: int = 7> (x)
+    val_1 = Reshape (val_0, [0, 1, 4])
+    val_2 = Mul (val_1, [1, 256, 65536, 16777216])
+    val_3 = Gather <axis: int = 2> (val_2, 0)
+    val_4 = Gather <axis: int = 2> (val_2, 1)
+    val_5 = Add (val_3, val_4)
+    val_6 = Gather <axis: int = 2> (val_2, 2)
+    val_7 = Add (val_5, val_6)
+    val_8 = Gather <axis: int = 2> (val_2, 3)
+    val_9 = Add (val_7, val_8)
+    val_10 = Cast <to: int = 12> (val_9)
+    view = BitCast <to: int = 1> (val_10)
+    ";
 }

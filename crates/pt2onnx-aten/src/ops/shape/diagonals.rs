@@ -164,33 +164,30 @@ fn meta_diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowe
 }
 
 checks! {
-    diagonals_of_any_size {
-        "aten.diagonal(x: f32[3, 4, s0], 1) -> f32[s0, 3]" => "
-        val_0 = GatherND (x, int64[3,2] {0, 1, 1, 2, 2, 3})
-        diagonal = Transpose <perm: ints = [1, 0]> (val_0)
-        ";
-        "aten.diagonal(x: f32[s0, 4], 1) -> f32[Min(3, s0)]" => "
-        val_0 = Reshape (x, [-1])
-        val_1 = Shape <start: int = 0, end: int = 1> (x)
-        val_2 = Min ([3], val_1)
-        val_3 = Mul ([4], val_2)
-        diagonal = Slice (val_0, [1], val_3, [0], [5])
-        ";
-    }
+    // Diagonals of any size.
+    "aten.diagonal(x: f32[3, 4, s0], 1) -> f32[s0, 3]" => "
+    val_0 = GatherND (x, int64[3,2] {0, 1, 1, 2, 2, 3})
+    diagonal = Transpose <perm: ints = [1, 0]> (val_0)
+    ";
+    "aten.diagonal(x: f32[s0, 4], 1) -> f32[Min(3, s0)]" => "
+    val_0 = Reshape (x, [-1])
+    val_1 = Shape <start: int = 0, end: int = 1> (x)
+    val_2 = Min ([3], val_1)
+    val_3 = Mul ([4], val_2)
+    diagonal = Slice (val_0, [1], val_3, [0], [5])
+    ";
 
-    below_the_main_diagonal {
-        "aten.diag_embed(x: f32[2, 3], -1) -> f32[2, 4, 4]" => "
-        val_0 = Pad (x, [0, 0, 0, 1])
-        val_1 = Unsqueeze (val_0, [1])
-        diag_embed = Where (bool[1,4,4] {1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1}, 0.0, val_1)
-        ";
-    }
+    // Below the main diagonal.
+    "aten.diag_embed(x: f32[2, 3], -1) -> f32[2, 4, 4]" => "
+    val_0 = Pad (x, [0, 0, 0, 1])
+    val_1 = Unsqueeze (val_0, [1])
+    diag_embed = Where (bool[1,4,4] {1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1}, 0.0, val_1)
+    ";
 
-    triangle_of_a_dynamic_offset {
-        "{s0: VR[2, 9]} aten.tril(x: f32[s0, s0], n: Sym(s0)) -> f32[s0, s0]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (x)
-        val_1 = Reshape (val_0, [])
-        tril = Trilu <upper: int = 0> (x, val_1)
-        ";
-    }
+    // A triangle of a dynamic offset.
+    "{s0: VR[2, 9]} aten.tril(x: f32[s0, s0], n: Sym(s0)) -> f32[s0, s0]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (x)
+    val_1 = Reshape (val_0, [])
+    tril = Trilu <upper: int = 0> (x, val_1)
+    ";
 }

@@ -52,17 +52,13 @@ fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
 }
 
 checks! {
-    missing_elements_are_zero {
-        "aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]" => "
-        val_0 = Reshape (x, [6])
-        val_1 = Pad (val_0, [0, 3])
-        resize = Reshape (val_1, [3, 3])
-        ";
-    }
+    // Missing elements are zero.
+    "aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]" => "
+    val_0 = Reshape (x, [6])
+    val_1 = Pad (val_0, [0, 3])
+    resize = Reshape (val_1, [3, 3])
+    ";
 
-    strides_mean_nothing {
-        "prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]" => "
-        copy_strided = Identity (x)
-        ";
-    }
+    // Strides mean nothing.
+    "prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]" => "copy_strided = Identity (x)";
 }

@@ -166,18 +166,16 @@ fn meta_flattened_all(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 }
 
 checks! {
-    empty_vectors_are_left_out {
-        "aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]" => "
-        val_0 = Cast <to: int = 1> (z)
-        cat = Concat <axis: int = 0> (x, val_0)
-        ";
-    }
+    // Empty vectors are left out.
+    "aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]" => "
+    val_0 = Cast <to: int = 1> (z)
+    cat = Concat <axis: int = 0> (x, val_0)
+    ";
 
-    scalars_are_rows {
-        "aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]" => "
-        val_0 = Unsqueeze (x, [0, 1])
-        val_1 = Unsqueeze (y, [0])
-        vstack = Concat <axis: int = 0> (val_0, val_1)
-        ";
-    }
+    // Scalars are rows.
+    "aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]" => "
+    val_0 = Unsqueeze (x, [0, 1])
+    val_1 = Unsqueeze (y, [0])
+    vstack = Concat <axis: int = 0> (val_0, val_1)
+    ";
 }

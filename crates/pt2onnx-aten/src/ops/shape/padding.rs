@@ -232,45 +232,41 @@ fn meta_pad(cx: &Cx, args: MetaPad) -> Lowered {
 }
 
 checks! {
-    sequences_are_padded_to_the_longest {
-        "aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]" => "
-        val_0 = Shape <start: int = 0, end: int = 1> (a)
-        val_1 = Max ([3], val_0)
-        val_2 = Sub (val_1, val_0)
-        val_3 = Concat <axis: int = 0> ([0], val_2)
-        val_4 = Concat <axis: int = 0> ([0, 0], val_2, [0])
-        val_5 = Pad (a, val_4, 1.5)
-        val_6 = Unsqueeze (val_5, [1])
-        val_7 = Sub (val_1, [3])
-        val_8 = Concat <axis: int = 0> ([0], val_7)
-        val_9 = Concat <axis: int = 0> ([0, 0], val_7, [0])
-        val_10 = Pad (b, val_9, 1.5)
-        val_11 = Unsqueeze (val_10, [1])
-        pad_sequence = Concat <axis: int = 1> (val_6, val_11)
-        ";
-    }
+    // Sequences are padded to the longest.
+    "aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]" => "
+    val_0 = Shape <start: int = 0, end: int = 1> (a)
+    val_1 = Max ([3], val_0)
+    val_2 = Sub (val_1, val_0)
+    val_3 = Concat <axis: int = 0> ([0], val_2)
+    val_4 = Concat <axis: int = 0> ([0, 0], val_2, [0])
+    val_5 = Pad (a, val_4, 1.5)
+    val_6 = Unsqueeze (val_5, [1])
+    val_7 = Sub (val_1, [3])
+    val_8 = Concat <axis: int = 0> ([0], val_7)
+    val_9 = Concat <axis: int = 0> ([0, 0], val_7, [0])
+    val_10 = Pad (b, val_9, 1.5)
+    val_11 = Unsqueeze (val_10, [1])
+    pad_sequence = Concat <axis: int = 1> (val_6, val_11)
+    ";
 
-    negative_pads_crop_after_mirroring {
-        "aten.pad(x: f32[2, s0], [2, -1], 'reflect') -> f32[2, s0 + 1]" => r#"
-        val_0 = Pad <mode: string = "reflect"> (x, [0, 2, 0, 0])
-        pad = Slice (val_0, [0], [-1], [1])
-        "#;
-    }
+    // Negative pads crop after mirroring.
+    "aten.pad(x: f32[2, s0], [2, -1], 'reflect') -> f32[2, s0 + 1]" => r#"
+    val_0 = Pad <mode: string = "reflect"> (x, [0, 2, 0, 0])
+    pad = Slice (val_0, [0], [-1], [1])
+    "#;
 
-    what_may_be_empty_wraps_by_slices {
-        "aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => "
-        val_0 = Slice (x, [2], [3], [1])
-        val_1 = Slice (x, [0], [2], [1])
-        _pad_circular = Concat <axis: int = 1> (val_0, x, val_1)
-        ";
-        "{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => r#"
-        _pad_circular = Pad <mode: string = "wrap"> (x, [0, 1, 0, 2])
-        "#;
-    }
+    // Dimensions that may be empty wrap by slices.
+    "aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => "
+    val_0 = Slice (x, [2], [3], [1])
+    val_1 = Slice (x, [0], [2], [1])
+    _pad_circular = Concat <axis: int = 1> (val_0, x, val_1)
+    ";
+    "{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => r#"
+    _pad_circular = Pad <mode: string = "wrap"> (x, [0, 1, 0, 2])
+    "#;
 
-    zero_needs_no_value {
-        "aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]" => "
-        constant_pad_nd = Pad (x, [1, 2])
-        ";
-    }
+    // Zero needs no value.
+    "aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]" => "
+    constant_pad_nd = Pad (x, [1, 2])
+    ";
 }

@@ -303,25 +303,23 @@ fn meta_combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lower
 }
 
 checks! {
-    new_dimensions_broadcast {
-        "aten.repeat(x: f32[1, s0], [2, 3, 1]) -> f32[2, 3, s0]" => "
-        val_0 = Unsqueeze (x, [0])
-        repeat = Expand (val_0, [2, 3, 1])
-        ";
-    }
+    // New dimensions broadcast.
+    "aten.repeat(x: f32[1, s0], [2, 3, 1]) -> f32[2, 3, s0]" => "
+    val_0 = Unsqueeze (x, [0])
+    repeat = Expand (val_0, [2, 3, 1])
+    ";
 
-    a_number_of_copies_for_each {
-        "aten.repeat_interleave.self_Tensor(x: f32[s0, 4], n: i64[s0], 0) -> f32[u0, 4]" => r#"
-        val_0 = CumSum (n, 0)
-        val_1 = ReduceSum <keepdims: int = 1> (n, [0])
-        val_2 = Add (val_1, 1)
-        val_3 = Expand (0, val_2)
-        val_4 = Shape <start: int = 0, end: int = 1> (x)
-        val_5 = Expand (1, val_4)
-        val_6 = ScatterElements <reduction: string = "add"> (val_3, val_0, val_5)
-        val_7 = Slice (val_6, [0], val_1, [0])
-        val_8 = CumSum (val_7, 0)
-        repeat_interleave = Gather <axis: int = 0> (x, val_8)
-        "#;
-    }
+    // A number of copies for each.
+    "aten.repeat_interleave.self_Tensor(x: f32[s0, 4], n: i64[s0], 0) -> f32[u0, 4]" => r#"
+    val_0 = CumSum (n, 0)
+    val_1 = ReduceSum <keepdims: int = 1> (n, [0])
+    val_2 = Add (val_1, 1)
+    val_3 = Expand (0, val_2)
+    val_4 = Shape <start: int = 0, end: int = 1> (x)
+    val_5 = Expand (1, val_4)
+    val_6 = ScatterElements <reduction: string = "add"> (val_3, val_0, val_5)
+    val_7 = Slice (val_6, [0], val_1, [0])
+    val_8 = CumSum (val_7, 0)
+    repeat_interleave = Gather <axis: int = 0> (x, val_8)
+    "#;
 }

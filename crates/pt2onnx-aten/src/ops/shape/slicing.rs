@@ -258,17 +258,15 @@ fn meta_unfold(cx: &Cx, x: Value, dim: i64, window: i64, step: i64) -> Lowered {
 }
 
 checks! {
-    bounds_may_be_open {
-        "aten.slice.Tensor(x: f32[s0, 8], 1, None, 9223372036854775807, 2) -> f32[s0, 4]" => "
-        slice = Slice (x, [0], [9223372036854775807], [1], [2])
-        ";
-    }
+    // Bounds may be open.
+    "aten.slice.Tensor(x: f32[s0, 8], 1, None, 9223372036854775807, 2) -> f32[s0, 4]" => "
+    slice = Slice (x, [0], [9223372036854775807], [1], [2])
+    ";
 
-    rolled_dynamic_dimension {
-        "{s0: VR[4, 9]} aten.roll(x: f32[s0], [2], [0]) -> f32[s0]" => "
-        val_0 = Slice (x, [-2], [9223372036854775807], [0])
-        val_1 = Slice (x, [0], [-2], [0])
-        roll = Concat <axis: int = 0> (val_0, val_1)
-        ";
-    }
+    // A rolled dynamic dimension.
+    "{s0: VR[4, 9]} aten.roll(x: f32[s0], [2], [0]) -> f32[s0]" => "
+    val_0 = Slice (x, [-2], [9223372036854775807], [0])
+    val_1 = Slice (x, [0], [-2], [0])
+    roll = Concat <axis: int = 0> (val_0, val_1)
+    ";
 }

@@ -218,16 +218,14 @@ fn meta_unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
 }
 
 checks! {
-    pieces_of_the_recorded_sizes {
-        "aten.split.Tensor(x: f32[7, s0], 3) -> [f32[3, s0], f32[3, s0], f32[1, s0]]" => "
-        split_0, split_1, split_2 = Split <axis: int = 0> (x, [3, 3, 1])
-        ";
-    }
+    // Pieces of the recorded sizes.
+    "aten.split.Tensor(x: f32[7, s0], 3) -> [f32[3, s0], f32[3, s0], f32[1, s0]]" => "
+    split_0, split_1, split_2 = Split <axis: int = 0> (x, [3, 3, 1])
+    ";
 
-    one_gather_for_each {
-        "aten.unbind.int(x: f32[s0, 2], 1) -> [f32[s0], f32[s0]]" => "
-        unbind_0 = Gather <axis: int = 1> (x, 0)
-        unbind_1 = Gather <axis: int = 1> (x, 1)
-        ";
-    }
+    // One gather for each.
+    "aten.unbind.int(x: f32[s0, 2], 1) -> [f32[s0], f32[s0]]" => "
+    unbind_0 = Gather <axis: int = 1> (x, 0)
+    unbind_1 = Gather <axis: int = 1> (x, 1)
+    ";
 }

@@ -254,19 +254,15 @@ fn meta_squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
 }
 
 checks! {
-    one_dimension_is_inferred {
-        "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => "
-        view = Reshape (x, [-1, 2])
-        ";
-    }
+    // One dimension is inferred.
+    "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => "view = Reshape (x, [-1, 2])";
 
-    a_size_that_may_be_1_may_be_left_out {
-        "aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]" => "
-        val_0 = Shape <start: int = 0, end: int = 2> (x)
-        val_1 = Equal (val_0, [1, -1])
-        val_2 = Not (val_1)
-        val_3 = Compress (val_0, val_2)
-        squeeze = Reshape <allowzero: int = 1> (x, val_3)
-        ";
-    }
+    // A size that may be 1 may be left out.
+    "aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]" => "
+    val_0 = Shape <start: int = 0, end: int = 2> (x)
+    val_1 = Equal (val_0, [1, -1])
+    val_2 = Not (val_1)
+    val_3 = Compress (val_0, val_2)
+    squeeze = Reshape <allowzero: int = 1> (x, val_3)
+    ";
 }

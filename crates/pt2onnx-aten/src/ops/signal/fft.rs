@@ -318,39 +318,36 @@ fn meta_to_complex(cx: &Cx, x: Value, dim: Vec<i64>, _: Ignored, onesided: bool)
 }
 
 checks! {
-    of_a_real_signal_the_first_half {
-        "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite => r#"
-        val_0 = Unsqueeze (x, [2])
-        fft_rfft = DFT <onesided: int = 1> (val_0, "", 1)
-        "#;
-        "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]" => "
-        val_0 = Unsqueeze (x, [2])
-        val_1 = Cast <to: int = 1> (double[8,5,1,2] {...})
-        val_2 = Unsqueeze (val_0, [2, 4])
-        val_3 = Mul (val_2, val_1)
-        val_4 = Where (bool[8,5,1,2] {...}, val_3, 0.0)
-        fft_rfft = ReduceSum <keepdims: int = 0> (val_4, [1, 3])
-        ";
-    }
+    // The first half of the transform of a real signal.
+    "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite => r#"
+    val_0 = Unsqueeze (x, [2])
+    fft_rfft = DFT <onesided: int = 1> (val_0, "", 1)
+    "#;
+    "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]" => "
+    val_0 = Unsqueeze (x, [2])
+    val_1 = Cast <to: int = 1> (double[8,5,1,2] {...})
+    val_2 = Unsqueeze (val_0, [2, 4])
+    val_3 = Mul (val_2, val_1)
+    val_4 = Where (bool[8,5,1,2] {...}, val_3, 0.0)
+    fft_rfft = ReduceSum <keepdims: int = 0> (val_4, [1, 3])
+    ";
 
-    other_lengths_than_powers_of_two_are_computed_in_float64 {
-        "aten.fft_fft(x: c64[s0]) -> c64[s0]" => r#"
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = DFT (val_0, "", 0)
-        fft_fft = Cast <to: int = 1> (val_1)
-        "#;
-        "aten.fft_irfft(x: c64[301]) -> f32[600]" => "
-        val_0 = Cast <to: int = 11> (x)
-        val_1 = DFT <inverse: int = 1, onesided: int = 1> (val_0, 600, 0)
-        val_2 = Squeeze (val_1, [1])
-        fft_irfft = Cast <to: int = 1> (val_2)
-        ";
-    }
+    // Other lengths than powers of two are computed in float64.
+    "aten.fft_fft(x: c64[s0]) -> c64[s0]" => r#"
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = DFT (val_0, "", 0)
+    fft_fft = Cast <to: int = 1> (val_1)
+    "#;
+    "aten.fft_irfft(x: c64[301]) -> f32[600]" => "
+    val_0 = Cast <to: int = 11> (x)
+    val_1 = DFT <inverse: int = 1, onesided: int = 1> (val_0, 600, 0)
+    val_2 = Squeeze (val_1, [1])
+    fft_irfft = Cast <to: int = 1> (val_2)
+    ";
 
-    the_inverse_divides_by_the_length_already {
-        "aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]" => "
-        val_0 = DFT <inverse: int = 1> (x, 16, 0)
-        fft_ifft = Mul (val_0, 16.0)
-        ";
-    }
+    // The inverse divides by the length already.
+    "aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]" => "
+    val_0 = DFT <inverse: int = 1> (x, 16, 0)
+    fft_ifft = Mul (val_0, 16.0)
+    ";
 }

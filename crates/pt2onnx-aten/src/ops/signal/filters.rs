@@ -43,25 +43,24 @@ fn lfilter_core_loop(cx: &Cx, x: Value, a: Value, y: Value) -> Lowered {
 }
 
 checks! {
-    a_scan_over_samples {
-        "torchaudio._lfilter_core_loop(x: f32[2, 1, s0], a: f32[1, 3], y: f32[2, 1, s0 + 2]) -> f32[2, 1, s0 + 2]" => "
-        val_0 = Slice (a, [2], [3], [1])
-        val_1 = Shape <start: int = 2, end: int = 3> (y)
-        val_2 = Slice (y, [2], val_1, [2])
-        val_3 = Mul (val_2, val_0)
-        val_4 = Sub (x, val_3)
-        val_5 = Slice (a, [0], [2], [1])
-        val_6 = Slice (y, [0], [2], [2])
-        val_7, val_8 = Scan <body: graph = body (float[2,1,2] val_9, float[2,1] val_10) => (float[2,1,2] val_11, float[2,1] val_12)
-        {
-          val_13 = Mul (val_9, val_5)
-          val_14 = ReduceSum <keepdims: int = 0> (val_13, [2])
-          val_12 = Sub (val_10, val_14)
-          val_15 = Slice (val_9, [1], [2], [2])
-          val_16 = Unsqueeze (val_12, [2])
-          val_11 = Concat <axis: int = 2> (val_15, val_16)
-        }, num_scan_inputs: int = 1, scan_input_axes: ints = [2], scan_output_axes: ints = [2]> (val_6, val_4)
-        _lfilter_core_loop = Concat <axis: int = 2> (val_6, val_8)
-        ";
-    }
+    // A scan over samples.
+    "torchaudio._lfilter_core_loop(x: f32[2, 1, s0], a: f32[1, 3], y: f32[2, 1, s0 + 2]) -> f32[2, 1, s0 + 2]" => "
+    val_0 = Slice (a, [2], [3], [1])
+    val_1 = Shape <start: int = 2, end: int = 3> (y)
+    val_2 = Slice (y, [2], val_1, [2])
+    val_3 = Mul (val_2, val_0)
+    val_4 = Sub (x, val_3)
+    val_5 = Slice (a, [0], [2], [1])
+    val_6 = Slice (y, [0], [2], [2])
+    val_7, val_8 = Scan <body: graph = body (float[2,1,2] val_9, float[2,1] val_10) => (float[2,1,2] val_11, float[2,1] val_12)
+    {
+      val_13 = Mul (val_9, val_5)
+      val_14 = ReduceSum <keepdims: int = 0> (val_13, [2])
+      val_12 = Sub (val_10, val_14)
+      val_15 = Slice (val_9, [1], [2], [2])
+      val_16 = Unsqueeze (val_12, [2])
+      val_11 = Concat <axis: int = 2> (val_15, val_16)
+    }, num_scan_inputs: int = 1, scan_input_axes: ints = [2], scan_output_axes: ints = [2]> (val_6, val_4)
+    _lfilter_core_loop = Concat <axis: int = 2> (val_6, val_8)
+    ";
 }

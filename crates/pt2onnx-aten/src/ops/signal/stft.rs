@@ -375,67 +375,65 @@ fn meta_istft(cx: &Cx, args: Istft) -> Lowered {
 }
 
 checks! {
-    large_kernels_are_gathered_from_a_table {
-        "aten.stft(x: f32[s0], 130, 26, normalized = True, return_complex = True) -> c64[66, (s0 - 130) // 26 + 1]" => "
-        val_0 = Expand (1.0, [130])
-        val_1 = Mul (val_0, 0.0877058)
-        val_2 = Unsqueeze (x, [0])
-        val_3 = Mul (int32[66,1] {...}, int32[130] {...})
-        val_4 = Mod (val_3, int32 {130})
-        val_5 = Gather <axis: int = 1> (float[2,130] {...}, val_4)
-        val_6 = Reshape (val_5, [132, 1, 130])
-        val_7 = Mul (val_6, val_1)
-        val_8 = Unsqueeze (val_2, [1])
-        val_9 = Conv <strides: ints = [26]> (val_8, val_7)
-        val_10 = Reshape (val_9, [1, 2, 66, -1])
-        val_11 = Transpose <perm: ints = [0, 2, 3, 1]> (val_10)
-        stft = Squeeze (val_11, [0])
-        ";
-    }
+    // Large kernels are gathered from a table.
+    "aten.stft(x: f32[s0], 130, 26, normalized = True, return_complex = True) -> c64[66, (s0 - 130) // 26 + 1]" => "
+    val_0 = Expand (1.0, [130])
+    val_1 = Mul (val_0, 0.0877058)
+    val_2 = Unsqueeze (x, [0])
+    val_3 = Mul (int32[66,1] {...}, int32[130] {...})
+    val_4 = Mod (val_3, int32 {130})
+    val_5 = Gather <axis: int = 1> (float[2,130] {...}, val_4)
+    val_6 = Reshape (val_5, [132, 1, 130])
+    val_7 = Mul (val_6, val_1)
+    val_8 = Unsqueeze (val_2, [1])
+    val_9 = Conv <strides: ints = [26]> (val_8, val_7)
+    val_10 = Reshape (val_9, [1, 2, 66, -1])
+    val_11 = Transpose <perm: ints = [0, 2, 3, 1]> (val_10)
+    stft = Squeeze (val_11, [0])
+    ";
 
-    frames_of_other_lengths_than_powers_of_two_are_convolutions {
-        "aten.stft(x: f32[s0], 3, 1, return_complex = True) -> c64[2, s0 - 2]" => "
-        val_0 = double[3,2,1,2] {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, -0.5000000000000004, -0.8660254037844384, 1.0, 0.0, -0.4999999999999998, 0.8660254037844387}
-        val_1 = Expand (1.0, [3])
-        val_2 = Unsqueeze (x, [0])
-        val_3 = Shape <start: int = 0, end: int = 1> (x)
-        val_4 = Sub (val_3, [2])
-        val_5 = Reshape (val_4, [])
-        val_6 = Range (0, val_5, 1)
-        val_7 = Unsqueeze (val_6, [1])
-        val_8 = Add (val_7, [0, 1, 2])
-        val_9 = Gather <axis: int = 1> (val_2, val_8)
-        val_10 = Unsqueeze (val_9, [3])
-        val_11 = Cast <to: int = 1> (val_0)
-        val_12 = Unsqueeze (val_10, [3, 5])
-        val_13 = Mul (val_12, val_11)
-        val_14 = Where (bool[3,2,1,2] {1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1}, val_13, 0.0)
-        val_15 = ReduceSum <keepdims: int = 0> (val_14, [2, 4])
-        val_16 = Transpose <perm: ints = [0, 2, 1, 3]> (val_15)
-        stft = Squeeze (val_16, [0])
-        ";
-        "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", assume_finite => "
-        val_0 = Expand (1.0, [4])
-        val_1 = Unsqueeze (x, [0])
-        val_2 = Unsqueeze (val_1, [2])
-        val_3 = STFT <onesided: int = 1> (val_2, 2, val_0, 4)
-        val_4 = Transpose <perm: ints = [0, 2, 1, 3]> (val_3)
-        stft = Squeeze (val_4, [0])
-        ";
-        "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]" => "
-        val_0 = double[4,3,1,2] {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, -1.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0}
-        val_1 = bool[4,3,1,2] {1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0}
-        val_2 = Expand (1.0, [4])
-        val_3 = Unsqueeze (x, [0])
-        val_4 = Gather <axis: int = 1> (val_3, int64[3,4] {0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7})
-        val_5 = Unsqueeze (val_4, [3])
-        val_6 = Cast <to: int = 1> (val_0)
-        val_7 = Unsqueeze (val_5, [3, 5])
-        val_8 = Mul (val_7, val_6)
-        val_9 = Where (val_1, val_8, 0.0)
-        val_10 = ReduceSum <keepdims: int = 0> (val_9, [2, 4])
-        val_11 = Transpose <perm: ints = [0, 2, 1, 3]> (val_10)
-        stft = Squeeze (val_11, [0])
-        ";
-    }
+    // Frames of other lengths than powers of two are convolutions.
+    "aten.stft(x: f32[s0], 3, 1, return_complex = True) -> c64[2, s0 - 2]" => "
+    val_0 = double[3,2,1,2] {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, -0.5000000000000004, -0.8660254037844384, 1.0, 0.0, -0.4999999999999998, 0.8660254037844387}
+    val_1 = Expand (1.0, [3])
+    val_2 = Unsqueeze (x, [0])
+    val_3 = Shape <start: int = 0, end: int = 1> (x)
+    val_4 = Sub (val_3, [2])
+    val_5 = Reshape (val_4, [])
+    val_6 = Range (0, val_5, 1)
+    val_7 = Unsqueeze (val_6, [1])
+    val_8 = Add (val_7, [0, 1, 2])
+    val_9 = Gather <axis: int = 1> (val_2, val_8)
+    val_10 = Unsqueeze (val_9, [3])
+    val_11 = Cast <to: int = 1> (val_0)
+    val_12 = Unsqueeze (val_10, [3, 5])
+    val_13 = Mul (val_12, val_11)
+    val_14 = Where (bool[3,2,1,2] {1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1}, val_13, 0.0)
+    val_15 = ReduceSum <keepdims: int = 0> (val_14, [2, 4])
+    val_16 = Transpose <perm: ints = [0, 2, 1, 3]> (val_15)
+    stft = Squeeze (val_16, [0])
+    ";
+    "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", assume_finite => "
+    val_0 = Expand (1.0, [4])
+    val_1 = Unsqueeze (x, [0])
+    val_2 = Unsqueeze (val_1, [2])
+    val_3 = STFT <onesided: int = 1> (val_2, 2, val_0, 4)
+    val_4 = Transpose <perm: ints = [0, 2, 1, 3]> (val_3)
+    stft = Squeeze (val_4, [0])
+    ";
+    "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]" => "
+    val_0 = double[4,3,1,2] {1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, -1.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, -1.0, 0.0}
+    val_1 = bool[4,3,1,2] {1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0}
+    val_2 = Expand (1.0, [4])
+    val_3 = Unsqueeze (x, [0])
+    val_4 = Gather <axis: int = 1> (val_3, int64[3,4] {0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7})
+    val_5 = Unsqueeze (val_4, [3])
+    val_6 = Cast <to: int = 1> (val_0)
+    val_7 = Unsqueeze (val_5, [3, 5])
+    val_8 = Mul (val_7, val_6)
+    val_9 = Where (val_1, val_8, 0.0)
+    val_10 = ReduceSum <keepdims: int = 0> (val_9, [2, 4])
+    val_11 = Transpose <perm: ints = [0, 2, 1, 3]> (val_10)
+    stft = Squeeze (val_11, [0])
+    ";
 }
