@@ -328,16 +328,12 @@ fn dim_arange(cx: &Cx, like: Value, dim: i64) -> Lowered {
 }
 
 arguments! {
-    struct Full { size: Vec<Expr>, fill_value: TensorOrScalar, dtype: Option<DType> }
     struct Spaced { start: TensorOrScalar, end: TensorOrScalar, steps: Expr, dtype: Option<DType> }
-    struct One { s: TensorOrScalar, dtype: Option<DType> }
-    struct Data { t: TensorOrScalar, dtype: Option<DType> }
 }
 
 /// Without a type, that of the number.
-fn meta_full(cx: &Cx, args: Full) -> Lowered {
-    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.fill_value]));
-    Ok(typed(cx, dtype, &args.size))
+fn meta_full(cx: &Cx, size: Vec<Expr>, value: TensorOrScalar, dtype: Option<DType>) -> Lowered {
+    Ok(typed(cx, dtype.unwrap_or_else(|| cx.result_type(&[value])), &size))
 }
 
 /// `steps` numbers, floats or complex ones.
@@ -398,18 +394,18 @@ fn meta_eye(cx: &Cx, args: EyeArgs) -> Lowered {
 }
 
 /// A float for any number.
-fn meta_scalar_tensor(cx: &Cx, args: One) -> Lowered {
-    meta_tensor(cx, Data { t: args.s, dtype: args.dtype.or(Some(cx.default_float())) })
+fn meta_scalar_tensor(cx: &Cx, number: TensorOrScalar, dtype: Option<DType>) -> Lowered {
+    meta_tensor(cx, number, dtype.or(Some(cx.default_float())))
 }
 
 /// A number as a 0-d tensor.
-fn meta_tensor(cx: &Cx, args: Data) -> Lowered {
-    let known = match &args.t {
+fn meta_tensor(cx: &Cx, number: TensorOrScalar, dtype: Option<DType>) -> Lowered {
+    let known = match &number {
         TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
         TensorOrScalar::SymInt(e) => Some(e.clone()),
         _ => None,
     };
-    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.t]));
+    let dtype = dtype.unwrap_or_else(|| cx.result_type(&[number]));
     let value = typed(cx, dtype, &[]);
     known.filter(|_| dtype.is_int()).into_iter().for_each(|e| cx.set_contents(value, vec![e]));
     Ok(value)

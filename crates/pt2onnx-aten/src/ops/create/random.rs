@@ -314,19 +314,14 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     Ok(cx.reduce(Reduction::Sum, cx.cast(passed, DType::I64), &[rank], false))
 }
 
-arguments! {
-    struct MetaNormal { mean: TensorOrScalar, std: TensorOrScalar }
-    struct Permutation { n: Expr, dtype: Option<DType> }
-}
-
 /// int64 if no type is given.
 fn meta_made_integers(cx: &Cx, args: meta::Made) -> Lowered {
     meta::made(cx, meta::Made { dtype: args.dtype.or(Some(DType::I64)), ..args })
 }
 
 /// The sizes of both operands together, the type of the first tensor.
-fn meta_normal(cx: &Cx, args: MetaNormal) -> Lowered {
-    let tensors = [args.mean, args.std].into_iter().filter_map(|o| match o {
+fn meta_normal(cx: &Cx, mean: TensorOrScalar, std: TensorOrScalar) -> Lowered {
+    let tensors = [mean, std].into_iter().filter_map(|o| match o {
         TensorOrScalar::Tensor(v) => Some(v),
         _ => None,
     });
@@ -336,8 +331,8 @@ fn meta_normal(cx: &Cx, args: MetaNormal) -> Lowered {
     Ok(typed(cx, cx.dtype(*first), &broadcast(cx, &shapes)))
 }
 
-fn meta_permutation(cx: &Cx, args: Permutation) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[args.n]))
+fn meta_permutation(cx: &Cx, n: Expr, dtype: Option<DType>) -> Lowered {
+    Ok(typed(cx, dtype.unwrap_or(DType::I64), &[n]))
 }
 
 checks! {

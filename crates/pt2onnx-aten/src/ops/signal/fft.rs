@@ -239,7 +239,6 @@ fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
 }
 
 arguments! {
-    struct Frequencies { n: Expr, dtype: Option<DType> }
     struct MetaFftArgs {
         input: Value,
         n: Option<Vec<Expr>>,
@@ -248,12 +247,12 @@ arguments! {
     }
 }
 
-fn meta_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n]))
+fn meta_frequencies(cx: &Cx, n: Expr, _d: Ignored, dtype: Option<DType>) -> Lowered {
+    Ok(typed(cx, dtype.unwrap_or_else(|| cx.default_float()), &[n]))
 }
 
-fn meta_half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
-    meta_frequencies(cx, Frequencies { n: args.n.floor_div(&Expr::int(2)) + 1, dtype: args.dtype })
+fn meta_half_frequencies(cx: &Cx, n: Expr, d: Ignored, dtype: Option<DType>) -> Lowered {
+    meta_frequencies(cx, half(&n), d, dtype)
 }
 
 fn meta_fft(cx: &Cx, args: MetaFftArgs) -> Lowered {
