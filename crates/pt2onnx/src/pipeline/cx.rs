@@ -21,6 +21,8 @@ pub(crate) enum Pipeline {
 /// The state that stages read and change.
 pub(crate) struct StageCx<'a> {
     pub pipeline: Pipeline,
+    /// The stages to run, whatever the options ask for.
+    pub only: Option<&'static [&'static str]>,
     pub options: &'a Options,
     pub passes: pt2onnx_opt::Options,
     pub report: &'a mut Report,
@@ -61,6 +63,7 @@ impl<'a> StageCx<'a> {
     ) -> Self {
         Self {
             pipeline,
+            only: None,
             options,
             passes,
             report,

@@ -78,7 +78,11 @@ const STAGES: &[Stage] = &[
 /// That of the first stage that fails.
 pub(crate) fn run(cx: &mut StageCx) -> Result<(), Error> {
     for stage in STAGES {
-        if !stage.applies_to.contains(&cx.pipeline) || !(stage.when)(cx) {
+        let asked_for = match cx.only {
+            Some(names) => names.contains(&stage.name),
+            None => stage.applies_to.contains(&cx.pipeline) && (stage.when)(cx),
+        };
+        if !asked_for {
             continue;
         }
         let timer = cx.report.begin();

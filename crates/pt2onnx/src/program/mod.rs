@@ -162,15 +162,6 @@ impl OnnxProgram {
 
     /// The program that it was made from, as the archive has it; `None` for a model that was read
     /// from a file, and after [`Exporter::forget_graph`](crate::Exporter::forget_graph).
-    ///
-    /// ```
-    /// # let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
-    /// # let archive = format!("{testdata}/archives/torch-2.15.pt2");
-    /// let program = pt2onnx::Exporter::new().export(&archive)?;
-    /// let source = program.exported_program().map(|p| p.graph.nodes.len());
-    /// assert!(source.is_some_and(|nodes| nodes > 0));
-    /// # Ok::<(), pt2onnx::Error>(())
-    /// ```
     pub fn exported_program(&self) -> Option<&ExportedProgram> {
         self.source.as_ref().filter(|_| self.has_graph)
     }

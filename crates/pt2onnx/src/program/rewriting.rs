@@ -3,11 +3,9 @@
 use super::OnnxProgram;
 use crate::{
     dims::{self, Scope},
-    domains,
     error::Error,
     extract,
     merge_models::merge,
-    naming,
     options::{OptionError, Options},
     pipeline::{self, Pipeline, StageCx},
     runtime::Loaded,
@@ -16,7 +14,7 @@ use crate::{
 use indexmap::IndexMap;
 use pt2onnx_ir::Model;
 use pt2onnx_opt::{PassStats, Target};
-use pt2onnx_report::{Warning, WarningKind, stage};
+use pt2onnx_report::{Report, Warning, WarningKind, stage};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Inputs;
@@ -112,8 +110,7 @@ impl OnnxProgram {
             self.compressed = compressed;
         }
         self.report.warnings.extend(warnings);
-        self.changed();
-        self.model = model;
+        self.replace(model);
         Ok(())
     }
 
@@ -126,26 +123,44 @@ impl OnnxProgram {
         let mut model = self.model.clone();
         let made = stage(name, || change(&mut model))?;
         model.assign_names();
+        self.replace(model);
+        Ok(made)
+    }
+
+    /// Runs single stages on a model, without a record of their times.
+    fn run_single(
+        &mut self,
+        model: Model,
+        stages: &'static [&'static str],
+        options: &Options,
+        prepare: impl FnOnce(&mut StageCx),
+    ) -> Result<Model, Error> {
+        let (passes, mut report) = (pt2onnx_opt::Options::default(), Report::default());
+        let mut cx = StageCx::new(Pipeline::Optimise, options, passes, &mut report, model);
+        cx.source = self.source.as_ref().map(Cow::Borrowed);
+        (cx.imported, cx.only) = (self.imported, Some(stages));
+        prepare(&mut cx);
+        pipeline::run(&mut cx)?;
+        let StageCx { model, warnings, .. } = cx;
+        self.report.warnings.extend(warnings);
+        Ok(model)
+    }
+
+    fn replace(&mut self, model: Model) {
         self.changed();
         self.model = model;
-        Ok(made)
     }
 
     /// Folds, simplifies and fuses. The model keeps its opset, also if options have another. Graphs
     /// of opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
-        self.changed();
-        let endless = stage("optimise", || {
-            let mut options = options.into();
-            options.opset = self.model.opset;
-            let optimize =
-                if self.imported { pt2onnx_opt::optimize_imported } else { pt2onnx_opt::optimize };
-            let endless = optimize(&mut self.model, &options);
-            self.model.assign_names();
-            endless
-        });
-        let texts = endless.iter().map(ToString::to_string);
-        self.report.warnings.extend(Warning::all(WarningKind::Unoptimised, texts));
+        let (model, passes) = (std::mem::replace(&mut self.model, Model::new(0)), options.into());
+        // The stage has no errors.
+        let optimised =
+            self.run_single(model, &["optimise"], &Options::default(), |cx| cx.passes = passes);
+        if let Ok(model) = optimised {
+            self.replace(model);
+        }
     }
 
     /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed
@@ -168,20 +183,13 @@ impl OnnxProgram {
 
     /// Rewrites the model for another opset, older or newer, with the same meaning.
     ///
-    /// ```no_run
-    /// let mut program = pt2onnx::OnnxProgram::open("model.onnx")?;
-    /// program.convert_opset(20)?;
-    /// program.save("model-20.onnx")?;
-    /// # Ok::<(), pt2onnx::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// [`Error::Legalise`]: nodes that the opset cannot express, or functions. The model is then
     /// unchanged.
     pub fn convert_opset(&mut self, opset: u32) -> Result<(), Error> {
-        stage("convert", || pt2onnx_opt::convert(&mut self.model, opset))?;
-        self.model.assign_names();
-        self.changed();
+        let set = |cx: &mut StageCx| cx.opset = Some(opset);
+        let model = self.run_single(self.model.clone(), &["convert"], &Options::default(), set)?;
+        self.replace(model);
         Ok(())
     }
 
@@ -193,9 +201,9 @@ impl OnnxProgram {
     /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The
     /// model is then unchanged.
     pub fn fit(&mut self, target: Target) -> Result<(), Error> {
-        let fit = if self.imported { pt2onnx_opt::fit_imported } else { pt2onnx_opt::fit };
-        let found = self.attempt("target", |model| Ok(fit(model, target)?))?;
-        self.report.warnings.extend(Warning::all(WarningKind::Target, found));
+        let options = Options { target, ..Options::default() };
+        let model = self.run_single(self.model.clone(), &["target"], &options, |_| ())?;
+        self.replace(model);
         Ok(())
     }
 
@@ -220,10 +228,10 @@ impl OnnxProgram {
     /// [`Error::Domain`]: a function calls itself, or is written for another opset. The model is
     /// then unchanged.
     pub fn inline(&mut self) -> Result<(), Error> {
-        self.attempt("inline", |model| {
-            domains::inline(model)?;
-            Ok(domains::import(model, &[], &mut Vec::new())?)
-        })
+        let options = Options::default();
+        let model = self.run_single(self.model.clone(), &["inline"], &options, |_| ())?;
+        self.replace(model);
+        Ok(())
     }
 
     /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a
@@ -305,12 +313,8 @@ impl OnnxProgram {
     /// # Errors
     /// [`Error::Name`] and [`Error::Dim`]. The model is then unchanged.
     pub fn set_interface(&mut self, options: &Options) -> Result<(), Error> {
-        let (mut model, source) = (self.model.clone(), self.source.as_ref());
-        let renamed = naming::name(&mut model, source, options)?;
-        let constraints = source.map(|program| program.constraints.clone());
-        let scope = Scope::of(self.imported);
-        dims::apply(&mut model, scope, &constraints.unwrap_or_default(), options)?;
-        naming::finish(&mut model, options, &renamed)?;
+        let stages = &["interface", "dimensions", "names"];
+        let model = self.run_single(self.model.clone(), stages, options, |_| ())?;
         self.session = Loaded::default();
         // Constants keep their values, so that weights may still be replaced.
         (self.model, self.edited) = (model, true);
