@@ -24,7 +24,8 @@ mod registry;
 
 use checks::checks;
 pub use driver::{
-    Detail, Lowering, OpUse, Operators, Options, Originals, State, emitted, lower, ops_used,
+    Lowering, Mutations, OpUse, Options, Originals, Provenance, UnsupportedOps, emitted, lower,
+    ops_used,
 };
 pub use ops::tables;
 pub use pt2onnx_lowering::{

@@ -10,7 +10,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its purpose")]
 
 use pt2onnx::fx::passes;
-use pt2onnx::{OPSETS, Registry, State, aten, fx, ir, opt};
+use pt2onnx::{Mutations, OPSETS, Registry, aten, fx, ir, opt};
 use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn look(path: &Path, registry: &Registry, rows: &mut Rows) -> Option<()> {
     let mut program = fx::archive::read(path).ok()?;
     passes::prepare(&mut program).ok()?;
-    let model = aten::lower(&program, registry, State::Outputs).ok()?.model;
+    let model = aten::lower(&program, registry, Mutations::Outputs).ok()?.model;
     let newest = operators(&model);
     note(&program.graph, &newest, rows);
     let mut names = BTreeMap::new();

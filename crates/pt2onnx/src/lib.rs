@@ -76,7 +76,7 @@ pub use options::{Flags, words};
 pub use options::{kebab, of_type};
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
-pub use pt2onnx_aten::{Detail, Operators, Registry, State};
+pub use pt2onnx_aten::{Mutations, Provenance, Registry, UnsupportedOps};
 pub use pt2onnx_compress as compress;
 pub use pt2onnx_compress::{OptionText, Spelling};
 pub use pt2onnx_fx as fx;

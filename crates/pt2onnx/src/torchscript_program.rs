@@ -6,7 +6,7 @@ use crate::{
     source_program::SourceProgram,
 };
 use indexmap::IndexMap;
-use pt2onnx_aten::{Registry, State, infer};
+use pt2onnx_aten::{Mutations, Registry, infer};
 use pt2onnx_fx::Node;
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_opt::eval;
@@ -39,7 +39,7 @@ pub(crate) fn read(
     let mut given = inputs(archive, &options.method, given)?;
     name_axes(&mut given, options);
     let types = &mut Lowerings(registry, options.default_dtype);
-    let with_state = options.mutations == State::Pairs;
+    let with_state = options.mutations == Mutations::Pairs;
     let flat = flatten(archive, &options.method, given, types, with_state)?;
     let case_split = flat.case_split.and_then(|flat| taken(flat, options).ok());
     Ok(SourceProgram { case_split: case_split.map(Box::new), ..taken(flat.best, options)? })
@@ -48,7 +48,7 @@ pub(crate) fn read(
 /// A flattened program with the warnings about it.
 fn taken(mut flat: Attempt, options: &Options) -> Result<SourceProgram, Error> {
     let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
-    if options.mutations == State::Error && !lost.is_empty() {
+    if options.mutations == Mutations::Error && !lost.is_empty() {
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
     }
     if !lost.is_empty() {

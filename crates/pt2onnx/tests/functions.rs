@@ -7,7 +7,7 @@
 mod bundles;
 
 use pt2onnx::{
-    Detail, Error, Exporter, OnnxProgram, Options, OutputCheck, Tolerance, Weights,
+    Error, Exporter, OnnxProgram, Options, OutputCheck, Provenance, Tolerance, Weights,
     ir::Model,
     opt::{self, Level},
     read_weights,
@@ -162,7 +162,7 @@ fn at_other_options() {
     for case in bundle("modules") {
         compare(&case, || Exporter::new().opset(15).optimize(Level::Off));
         compare(&case, || Exporter::new().opset(26).optimize(Level::Simplify));
-        compare(&case, || Exporter::new().opset(18).provenance(Detail::None));
+        compare(&case, || Exporter::new().opset(18).provenance(Provenance::None));
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx::{
-    Detail, Exporter, Operators,
+    Exporter, Provenance, UnsupportedOps,
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, Device, NamedArg, OpName, SymArg},
@@ -31,8 +31,8 @@ fn nodes(exporter: Exporter, program: ExportedProgram) -> Vec<String> {
     nodes.take(3).map(|l| l.trim().to_owned()).collect()
 }
 
-fn exporter(operators: Operators) -> Exporter {
-    Exporter::new().provenance(Detail::None).unsupported_ops(operators)
+fn exporter(operators: UnsupportedOps) -> Exporter {
+    Exporter::new().provenance(Provenance::None).unsupported_ops(operators)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn aten_nodes_have_all_arguments() {
         sparse.args.push(NamedArg { name: name.into(), kind: ArgKind::Keyword, value });
     }
     let exporter = |operators| exporter(operators).optimize(Level::Off).aten_nodes(true);
-    let text = exporter(Operators::AtenFallback).export(known).unwrap().to_text();
+    let text = exporter(UnsupportedOps::AtenFallback).export(known).unwrap().to_text();
     for node in [
         "linear = org.pytorch.aten.ATen <operator: string = \"linear\", overload_name: string = \"new\"> \
          (cat, fc_combined.weight, fc_combined.bias)",
@@ -59,7 +59,7 @@ fn aten_nodes_have_all_arguments() {
     ] {
         assert!(text.contains(node), "no {node} in {text}");
     }
-    let error = exporter(Operators::Aten).export(program(|_, _| None)).err().unwrap();
+    let error = exporter(UnsupportedOps::Aten).export(program(|_, _| None)).err().unwrap();
     assert!(error.to_string().contains("that is a list of tensors (`tensors`)"), "{error}");
 }
 
@@ -89,7 +89,7 @@ fn arguments_of_all_kinds() {
     Arc::make_mut(&mut program.graph.nodes[2]).args = args
         .map(|(name, value)| NamedArg { name: name.into(), kind: ArgKind::Keyword, value })
         .to_vec();
-    let nodes = nodes(exporter(Operators::Fallthrough), program);
+    let nodes = nodes(exporter(UnsupportedOps::Fallthrough), program);
     let expected = "sigmoid = mylib.some <empty: ints = [], ints: ints = [1, -2], size: int = 7, sizes: ints = [1, 2], \
                     float: float = 0.5, floats: floats = [1.0, inf], yes: int = 1, flags: ints = [1, 0], \
                     text: string = \"a \\\"b\\\"\", texts: strings = [\"a\", \"b\"], dtype: int = 10, \

@@ -2,7 +2,7 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx::{Error, Exporter, Operators, Options, ReportedOptions, Target};
+use pt2onnx::{Error, Exporter, Options, ReportedOptions, Target, UnsupportedOps};
 use serde_json::{Value, json};
 
 /// Every option, at a value other than its default.
@@ -63,8 +63,8 @@ fn setters_set_options() {
 #[test]
 fn values_have_the_same_names_as_text() {
     assert_eq!("tensorrt".parse::<Target>().unwrap(), Target::TensorRt);
-    assert_eq!("aten-fallback".parse::<Operators>().unwrap(), Operators::AtenFallback);
-    assert_eq!(Operators::AtenFallback.to_string(), "aten-fallback");
+    assert_eq!("aten-fallback".parse::<UnsupportedOps>().unwrap(), UnsupportedOps::AtenFallback);
+    assert_eq!(UnsupportedOps::AtenFallback.to_string(), "aten-fallback");
     let unknown = "tensor-rt".parse::<Target>().unwrap_err().to_string();
     let names = "`standard`, `ort`, `ort-cpu`, `tensorrt`, `tract`";
     assert_eq!(unknown, format!("unknown variant `tensor-rt`, expected one of {names}"));

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx::{
-    Detail, Error, Exporter, Registry,
+    Error, Exporter, Provenance, Registry,
     aten::{
         Args, AtenOp, Complex, Cx, Given, GivenArg, LowerError, Lowered, RegisterError,
         SchemaError, Translation, op,
@@ -40,7 +40,8 @@ fn program(alpha: Option<Argument>) -> ExportedProgram {
 }
 
 fn export(registry: Registry, program: ExportedProgram) -> Result<String, Error> {
-    let exporter = Exporter::new().provenance(Detail::None).optimize(Level::Off).registry(registry);
+    let exporter =
+        Exporter::new().provenance(Provenance::None).optimize(Level::Off).registry(registry);
     Ok(exporter.export(program)?.to_text())
 }
 
@@ -204,7 +205,7 @@ fn ops_of_scripts() {
         Ok(vec![part(0, 1), part(1, 3)].into())
     });
     let export = |registry| {
-        let exporter = Exporter::new().provenance(Detail::None).registry(registry);
+        let exporter = Exporter::new().provenance(Provenance::None).registry(registry);
         let exporter = exporter.input("x", "float32[n,3]").input("y", "float32[n,3]");
         exporter.export(testdata("models/custom_ops.pt"))
     };

@@ -1,7 +1,7 @@
 //! Programs that were exported in training mode.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx::{Error, Exporter, OnnxProgram, State, Training, Weights, fx::text};
+use pt2onnx::{Error, Exporter, Mutations, OnnxProgram, Training, Weights, fx::text};
 
 const NETWORK: &str = "graph(m: f32[3] as BUFFER('bn.running_mean'), v: f32[3] as BUFFER('bn.running_var'), \
     n: i64[] as BUFFER('bn.num_batches_tracked'), steps: i64[] as BUFFER('steps'), x: f32[s0, 3]) {
@@ -45,7 +45,7 @@ fn evaluated() {
     assert!(text.contains("= BatchNormalization (") && !text.contains("Dropout"), "{text}");
 
     // Statistics do not change, so they are no outputs.
-    let program = export(exporter().mutations(State::Outputs)).unwrap();
+    let program = export(exporter().mutations(Mutations::Outputs)).unwrap();
     assert!(program.warnings().is_empty());
     let text = program.to_text();
     assert!(text.contains("=> (float[s0,3] dropout_1, int64 steps)"), "{text}");

@@ -256,7 +256,7 @@ fn weights_are_left_out_when_a_model_is_saved() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("m.onnx");
     let weights = read_weights(mlp()).unwrap();
-    for detail in [pt2onnx::Detail::Full, pt2onnx::Detail::None] {
+    for detail in [pt2onnx::Provenance::Full, pt2onnx::Provenance::None] {
         let mut program = Exporter::new().provenance(detail).export(mlp()).unwrap();
         let expected = outputs(&mut program);
         program.save_with(&file, Weights::None).unwrap();

@@ -4,7 +4,7 @@ use super::{
     lower_graph::Driver,
     metadata::Annotator,
     modules::Modules,
-    options::{Options, State},
+    options::{Mutations, Options},
     prefetch::{self, Prefetched},
     usage::emitted,
 };
@@ -22,7 +22,7 @@ pub struct Lowering {
 }
 
 /// Translates a functional program, as `pt2onnx_fx::passes::prepare` makes it. `options` are
-/// [`Options`], or a [`State`](crate::State).
+/// [`Options`], or a [`Mutations`](crate::Mutations).
 ///
 /// # Errors
 /// Returns an error that lists every node, input and output that cannot be translated.
@@ -52,7 +52,7 @@ fn translate<'a>(
     let mut driver = Driver::new(builder, &program.graph, registry, options);
     driver.describe(program);
     driver.modules = options.modules.then(|| Modules::new(&program.torch_version));
-    if matches!(state, State::Outputs | State::Pairs) {
+    if matches!(state, Mutations::Outputs | Mutations::Pairs) {
         driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
     }
     driver.inputs(program, state);

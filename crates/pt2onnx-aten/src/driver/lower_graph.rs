@@ -5,7 +5,7 @@ use super::{
     metadata::Annotator,
     modules::Modules,
     node_facts::{NodeFacts, is_complex, recorded},
-    options::{Operators, Options},
+    options::{Options, UnsupportedOps},
     prefetch::Prefetched,
     types::onnx_type,
 };
@@ -35,7 +35,7 @@ pub(crate) struct Driver<'a> {
     pub parts: Parts,
     pub registry: &'a Registry,
     /// Ops that are kept.
-    pub operators: Operators,
+    pub operators: UnsupportedOps,
     /// Whether ATen ops that are kept become nodes `ATen`.
     pub aten_nodes: bool,
     numbers: Numbers,
@@ -158,7 +158,7 @@ impl<'a> Driver<'a> {
         }
         let admitted = self.operators.admit(&node.target);
         let op = self.registry.get(name);
-        let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
+        let Some(op) = op.filter(|_| !(admitted && self.operators == UnsupportedOps::Aten)) else {
             if is_symbolic(node) {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! Metadata: where nodes, the graph and its values come from. Keys and texts are those of
 //! `torch.onnx.export`.
 
-use super::options::{Detail, Options};
+use super::options::{Options, Provenance};
 use pt2onnx_fx::{
     graph::{
         Argument, ExportedProgram, Graph, GraphSignature, InputSpec, ModuleFrame, MutationKind,
@@ -126,8 +126,8 @@ impl<'a> Annotator<'a> {
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printing<'a>> {
         self.depth += 1;
         match self.options.metadata {
-            Detail::Full => self.printer.replace((graph, OnceCell::new())),
-            Detail::Basic | Detail::None => None,
+            Provenance::Full => self.printer.replace((graph, OnceCell::new())),
+            Provenance::Basic | Provenance::None => None,
         }
     }
 
@@ -160,9 +160,9 @@ impl<'a> Annotator<'a> {
         };
         let namespace = entry(NAMESPACE, &texts.namespace, format!("{path}: {ty}"));
         match self.options.metadata {
-            Detail::None => Metadata::default(),
-            Detail::Basic => vec![namespace],
-            Detail::Full => vec![
+            Provenance::None => Metadata::default(),
+            Provenance::Basic => vec![namespace],
+            Provenance::Full => vec![
                 namespace,
                 entry(CLASS_HIERARCHY, &texts.classes, last_item(ty)),
                 entry(NAME_SCOPES, &texts.scopes, last_item(path)),
@@ -171,7 +171,7 @@ impl<'a> Annotator<'a> {
     }
 
     fn metadata(&mut self, node: &'a Node) -> Metadata<SharedText> {
-        if self.options.metadata == Detail::None {
+        if self.options.metadata == Provenance::None {
             return Metadata::default();
         }
         let originals = self.options.originals.filter(|_| self.depth == 1);
@@ -192,7 +192,7 @@ impl<'a> Annotator<'a> {
         let name = &node.name;
         let place = written(format_args!("{name}: {target}"));
         let namespace = entry(NAMESPACE, &texts.namespace, place);
-        if self.options.metadata == Detail::Basic {
+        if self.options.metadata == Provenance::Basic {
             return vec![namespace];
         }
         let classes = entry(CLASS_HIERARCHY, &texts.classes, last);
@@ -241,12 +241,12 @@ impl<'a> Annotator<'a> {
             model.graph_metadata.push((key.into(), text.into()));
         };
         match self.options.metadata {
-            Detail::None => return,
-            Detail::Basic => {}
-            Detail::Full => push(GRAPH_SIGNATURE, functional_signature(program).to_string()),
+            Provenance::None => return,
+            Provenance::Basic => {}
+            Provenance::Full => push(GRAPH_SIGNATURE, functional_signature(program).to_string()),
         }
         push(RANGE_CONSTRAINTS, printer::range_constraints(program));
-        if self.options.metadata == Detail::Full && !program.guards.is_empty() {
+        if self.options.metadata == Provenance::Full && !program.guards.is_empty() {
             let mut seen = FxHashSet::default();
             let guards = program.guards.iter().filter(|guard| seen.insert(*guard));
             push(GUARDS, guards.map(String::as_str).collect::<Vec<_>>().join("\n"));
@@ -255,7 +255,7 @@ impl<'a> Annotator<'a> {
 
     /// Adds the metadata of an input, weight or output.
     pub(super) fn value(&self, model: &mut Model, value: Value, role: Role) {
-        if self.options.metadata != Detail::Full {
+        if self.options.metadata != Provenance::Full {
             return;
         }
         let metadata = &mut model[value].metadata;

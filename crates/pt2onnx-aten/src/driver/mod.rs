@@ -21,7 +21,7 @@ mod usage;
 
 pub use lower::{Lowering, lower};
 pub(crate) use lower_graph::Driver;
-pub use options::{Detail, Operators, Options, State};
+pub use options::{Mutations, Options, Provenance, UnsupportedOps};
 pub use originals::Originals;
 pub(crate) use types::onnx_type;
 pub use usage::{OpUse, emitted, ops_used};

@@ -12,7 +12,7 @@ use strum::{EnumMessage, VariantArray};
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Detail {
+pub enum Provenance {
     /// As torch.onnx.export: modules, FX nodes, stack traces, the graph's signature.
     #[default]
     Full,
@@ -25,17 +25,17 @@ pub enum Detail {
     None,
 }
 
-serde_plain::derive_display_from_serialize!(Detail);
-serde_plain::derive_fromstr_from_deserialize!(Detail);
+serde_plain::derive_display_from_serialize!(Provenance);
+serde_plain::derive_fromstr_from_deserialize!(Provenance);
 
-/// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at
+/// Options of [`lower`](crate::lower). They can be made from [`Mutations`]; the others then have
 /// their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Treatment of values that the program writes into buffers, parameters and inputs.
-    pub state: State,
+    pub state: Mutations,
     /// Treatment of ops that have no translation.
-    pub operators: Operators,
+    pub operators: UnsupportedOps,
     /// Whether ATen ops that are kept become nodes `ATen`, with the name of the op in an attribute.
     pub aten_nodes: bool,
     /// The element type of PyTorch's floats (`torch.get_default_dtype()`), for nodes without
@@ -44,7 +44,7 @@ pub struct Options<'a> {
     /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
     pub assume_finite: bool,
     /// How much metadata the model gets.
-    pub metadata: Detail,
+    pub metadata: Provenance,
     /// Whether the files in stack traces lose their folders.
     pub strip_paths: bool,
     /// The nodes that passes have rewritten.
@@ -57,12 +57,12 @@ pub struct Options<'a> {
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
-            state: State::default(),
-            operators: Operators::default(),
+            state: Mutations::default(),
+            operators: UnsupportedOps::default(),
             aten_nodes: false,
             default_dtype: DType::F32,
             assume_finite: false,
-            metadata: Detail::default(),
+            metadata: Provenance::default(),
             strip_paths: false,
             originals: None,
             modules: false,
@@ -70,8 +70,8 @@ impl Default for Options<'_> {
     }
 }
 
-impl From<State> for Options<'_> {
-    fn from(state: State) -> Self {
+impl From<Mutations> for Options<'_> {
+    fn from(state: Mutations) -> Self {
         Self { state, ..Self::default() }
     }
 }
@@ -82,7 +82,7 @@ impl From<State> for Options<'_> {
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum State {
+pub enum Mutations {
     /// Drop them, with a warning.
     #[default]
     Drop,
@@ -95,8 +95,8 @@ pub enum State {
     Error,
 }
 
-serde_plain::derive_display_from_serialize!(State);
-serde_plain::derive_fromstr_from_deserialize!(State);
+serde_plain::derive_display_from_serialize!(Mutations);
+serde_plain::derive_fromstr_from_deserialize!(Mutations);
 
 /// Ops that are kept: they become nodes of a custom domain. PyTorch's older exporter calls this
 /// `operator_export_type`.
@@ -112,7 +112,7 @@ serde_plain::derive_fromstr_from_deserialize!(State);
 )]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Operators {
+pub enum UnsupportedOps {
     /// Report an error that lists all of them.
     #[default]
     Onnx,
@@ -126,18 +126,18 @@ pub enum Operators {
     Aten,
 }
 
-serde_plain::derive_display_from_serialize!(Operators);
-serde_plain::derive_fromstr_from_deserialize!(Operators);
+serde_plain::derive_display_from_serialize!(UnsupportedOps);
+serde_plain::derive_fromstr_from_deserialize!(UnsupportedOps);
 
-impl Operators {
+impl UnsupportedOps {
     /// Whether an op may be kept.
     pub(crate) fn admit(self, op: &OpName) -> bool {
         let is_aten = &*op.namespace == "aten";
         match self {
             _ if !op.is_operator() => false,
-            Operators::Onnx => false,
-            Operators::Fallthrough => true,
-            Operators::AtenFallback | Operators::Aten => is_aten,
+            UnsupportedOps::Onnx => false,
+            UnsupportedOps::Fallthrough => true,
+            UnsupportedOps::AtenFallback | UnsupportedOps::Aten => is_aten,
         }
     }
 }

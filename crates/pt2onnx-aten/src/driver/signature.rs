@@ -3,7 +3,7 @@
 use super::{
     lower_graph::Driver,
     metadata::{Output, Role},
-    options::State,
+    options::Mutations,
     state::is_written,
     types::{onnx_type, python_number},
 };
@@ -25,7 +25,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Adds the model's inputs and weights.
-    pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
+    pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: Mutations) {
         let mut weights = Weights::default();
         let mut pairs = Vec::new();
         for spec in &program.signature.inputs {
@@ -33,7 +33,7 @@ impl<'a> Driver<'a> {
                 InputSpec::Parameter { name, target }
                 | InputSpec::Buffer { name, target, .. }
                 | InputSpec::TensorConstant { name, target } => {
-                    if state == State::Pairs && is_written(program, name) {
+                    if state == Mutations::Pairs && is_written(program, name) {
                         pairs.push((spec, name, target));
                     } else if let Some(tensor) = program.tensor_of(spec) {
                         let value = self.weight(tensor, target, &mut weights);
@@ -125,7 +125,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Sets the model's outputs. Returns warnings.
-    pub(super) fn outputs(&mut self, program: &ExportedProgram, state: State) -> Vec<String> {
+    pub(super) fn outputs(&mut self, program: &ExportedProgram, state: Mutations) -> Vec<String> {
         let (mut outputs, mut warnings, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec.kind {

@@ -4,7 +4,7 @@
 use super::{
     lower_graph::Driver,
     metadata::{Output, Role},
-    options::State,
+    options::Mutations,
     types::onnx_type,
 };
 use crate::SignatureError;
@@ -42,7 +42,7 @@ impl<'a> Driver<'a> {
     pub(super) fn state_outputs(
         &self,
         program: &ExportedProgram,
-        state: State,
+        state: Mutations,
         outputs: &mut Vec<Output>,
     ) -> Vec<SignatureError> {
         let mut errors = Vec::new();
@@ -50,12 +50,12 @@ impl<'a> Driver<'a> {
             let mut fail =
                 |reason: &str| errors.push(SignatureError::new("state", &mutation.target, reason));
             match state {
-                State::Drop => continue,
-                State::Error => {
+                Mutations::Drop => continue,
+                Mutations::Error => {
                     fail(&format!("the program writes into {mutation}"));
                     continue;
                 }
-                State::Outputs | State::Pairs => {}
+                Mutations::Outputs | Mutations::Pairs => {}
             }
             let Some(value) = self.scope.value(&mutation.value) else {
                 if !self.partial {
@@ -63,7 +63,7 @@ impl<'a> Driver<'a> {
                 }
                 continue;
             };
-            let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
+            let next = state == Mutations::Pairs || mutation.kind == MutationKind::UserInput;
             let name = if next {
                 format!("{}.next", mutation.target)
             } else {

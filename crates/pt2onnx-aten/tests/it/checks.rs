@@ -1,7 +1,7 @@
 //! Calls become the nodes that `checks!` shows beside the lowerings.
 
 use proc_macro2::{TokenStream, TokenTree};
-use pt2onnx_aten::{Detail, Options, Registry, lower};
+use pt2onnx_aten::{Options, Provenance, Registry, lower};
 use pt2onnx_fx::{passes, text};
 use pt2onnx_ir::Model;
 use std::{collections::HashMap, env, fmt::Write, fs, sync::Arc};
@@ -51,7 +51,7 @@ impl Check {
     fn run(&self, registry: &Registry) -> String {
         let options = Options {
             assume_finite: self.assume_finite,
-            metadata: Detail::None,
+            metadata: Provenance::None,
             ..Options::default()
         };
         translated_with(registry, options, &self.call.value(), self.from.as_deref())
@@ -60,7 +60,7 @@ impl Check {
 
 /// The ONNX nodes of a call, or the error.
 pub fn translated_by(registry: &Registry, call: &str) -> String {
-    let options = Options { metadata: Detail::None, ..Options::default() };
+    let options = Options { metadata: Provenance::None, ..Options::default() };
     translated_with(registry, options, call, None)
 }
 

@@ -1,7 +1,7 @@
 //! Programs that write into their tensors are translated, and every result has the type that
 //! PyTorch recorded.
 
-use pt2onnx_aten::{Registry, State, lower};
+use pt2onnx_aten::{Mutations, Registry, lower};
 use pt2onnx_fx::{passes, text};
 
 #[test]
@@ -18,7 +18,7 @@ fn writes_are_translated() {
         let (title, program) = before.trim().split_once('\n').unwrap();
         let mut program = text::parse_program(program).unwrap();
         passes::prepare(&mut program).unwrap();
-        if let Err(errors) = lower(&program, &registry, State::default()) {
+        if let Err(errors) = lower(&program, &registry, Mutations::default()) {
             panic!("{title}: {errors}");
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     options::{Bytes, DefaultDtype, DynamicAxes, KvNames, option_setters},
     training::Training,
 };
-use pt2onnx_aten::{Detail, Operators, State};
+use pt2onnx_aten::{Mutations, Provenance, UnsupportedOps};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
 use pt2onnx_opt::{Level, Target};
 use pt2onnx_writer::Weights;

@@ -2,7 +2,7 @@
 
 use super::{OptionError, Options};
 use crate::ir_version::IR_VERSIONS;
-use pt2onnx_aten::Operators;
+use pt2onnx_aten::UnsupportedOps;
 use pt2onnx_compress::{Calibration, Quantize, Ranges};
 use pt2onnx_opt::{OPSETS, Pass, Passes, Rules, Target};
 use pt2onnx_writer::{SaveOptions, Weights, is_alignment};
@@ -47,7 +47,7 @@ impl Options {
         if self.allow_external_paths && self.weights != Weights::Link {
             return needs("{allow-external-paths}", "{weights} `link`");
         }
-        if self.aten_nodes && self.unsupported_ops == Operators::Onnx {
+        if self.aten_nodes && self.unsupported_ops == UnsupportedOps::Onnx {
             return needs(
                 "{aten-nodes}",
                 "{unsupported-ops} `aten`, `aten-fallback` or `fallthrough`",

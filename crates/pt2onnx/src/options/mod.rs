@@ -28,7 +28,7 @@ pub use value::{Bytes, Choice, FlagKind, Item, OptionValue, Pairs, in_words, par
 use crate::training::Training;
 #[cfg(doc)]
 use crate::{exporter::Exporter, ir_version::IR_VERSIONS};
-use pt2onnx_aten::{Detail, Operators, State};
+use pt2onnx_aten::{Mutations, Provenance, UnsupportedOps};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Spelling};
 #[cfg(doc)]
 use pt2onnx_opt::OPSETS;
@@ -90,7 +90,7 @@ declare_options! {
     "Input and output" for [Convert] {
         /// How to treat values that the program writes into its buffers and inputs.
         #[alias = "state"]
-        pub mutations: State;
+        pub mutations: Mutations;
         /// How to treat ops that behave as in training, because the model was exported without
         /// `model.eval()`.
         pub training: Training;
@@ -181,7 +181,7 @@ declare_options! {
     "Custom ops and functions" for [Convert] {
         /// How to treat ops that have no translation.
         #[alias = "operators"]
-        pub unsupported_ops: Operators;
+        pub unsupported_ops: UnsupportedOps;
         /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as
         /// torch.onnx's older exporter does.
         ///
@@ -277,7 +277,7 @@ declare_options! {
     "Metadata" for [Convert] {
         /// How much the model records of the program it comes from.
         #[alias = "metadata"]
-        pub provenance: Detail;
+        pub provenance: Provenance;
         /// Write files in stack traces without their folders.
         pub strip_paths: bool;
         /// Write the source lines of each node into its `doc_string`.

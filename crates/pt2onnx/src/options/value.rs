@@ -3,7 +3,7 @@
 use super::{DefaultDtype, DynamicAxes, DynamicAxesError, IoNames, KvNames};
 use crate::training::Training;
 use indexmap::IndexMap;
-use pt2onnx_aten::{Detail, Operators, State};
+use pt2onnx_aten::{Mutations, Provenance, UnsupportedOps};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
 use pt2onnx_opt::{Level, Target};
 use pt2onnx_writer::Weights;
@@ -345,7 +345,7 @@ macro_rules! choices {
 }
 
 choices! {
-    DefaultDtype Detail Operators State Target Training Weights
+    DefaultDtype Provenance UnsupportedOps Mutations Target Training Weights
     Calibration CastWeights Precision Quantize
 }
 

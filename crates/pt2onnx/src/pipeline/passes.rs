@@ -5,7 +5,7 @@ use crate::{
     options::Options,
     training::TrainingOps,
 };
-use pt2onnx_aten::{Detail, Registry, emitted};
+use pt2onnx_aten::{Provenance, Registry, emitted};
 use pt2onnx_fx::{ExportedProgram, passes};
 use pt2onnx_report::{Report, ops};
 
@@ -76,7 +76,7 @@ pub(super) fn lowering_options(options: &Options) -> pt2onnx_aten::Options<'stat
         aten_nodes: options.aten_nodes,
         default_dtype: options.default_dtype.dtype(),
         assume_finite: options.assume_finite,
-        metadata: Detail::None,
+        metadata: Provenance::None,
         strip_paths: options.strip_paths,
         originals: None,
         modules: false,

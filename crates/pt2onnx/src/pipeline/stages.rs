@@ -12,7 +12,7 @@ use crate::{
     ir_version, metadata, modules, naming, random, running,
     weights::{self, DetachedWeights},
 };
-use pt2onnx_aten::{Detail, Lowering, Originals, State, emitted};
+use pt2onnx_aten::{Lowering, Mutations, Originals, Provenance, emitted};
 use pt2onnx_fx::graph::Graph;
 use pt2onnx_opt::Target;
 use pt2onnx_report::{Warning, WarningKind, ops};
@@ -34,7 +34,7 @@ pub(super) fn passes(cx: &mut StageCx) -> Result<(), Error> {
 pub(super) fn drop_state(cx: &mut StageCx) -> Result<(), Error> {
     let Some(program) = &mut cx.program else { return Ok(()) };
     let statistics = cx.training.statistics(program);
-    if cx.options.mutations == State::Drop {
+    if cx.options.mutations == Mutations::Drop {
         let lost = drop_mutations(program, &statistics);
         cx.warn(WarningKind::State, lost);
     }
@@ -57,7 +57,7 @@ pub(super) fn lower(cx: &mut StageCx) -> Result<(), Error> {
     };
     // The nodes that passes have rewritten, for metadata. The archive's graph is not read again.
     let originals = match cx.options.provenance {
-        Detail::Full => Originals::of(&program.graph, &source.graph),
+        Provenance::Full => Originals::of(&program.graph, &source.graph),
         _ => Originals::default(),
     };
     if cx.forget_graph {

@@ -17,7 +17,7 @@ mod state;
 use case::Case;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pt2onnx::{
-    DEFAULT_OPSET, Detail, Error, Exporter, Misfit, OPSETS, OnnxProgram, OutputCheck,
+    DEFAULT_OPSET, Error, Exporter, Misfit, OPSETS, OnnxProgram, OutputCheck, Provenance,
     SessionOptions, Target, Tolerance, Verdict, Weights, apply_weights, opt::Level, read_weights,
     tensor::Tensor,
 };
@@ -154,7 +154,7 @@ fn check(case: &Case, options: Options) -> Result<(), String> {
     }
     let Options { level, opset, target } = options;
     // The standard needs another form where ONNX Runtime is bridged to.
-    export(case, opset, |e| e.optimize(level).provenance(Detail::None))?;
+    export(case, opset, |e| e.optimize(level).provenance(Provenance::None))?;
     let program = export(case, opset, |e| e.optimize(level).target(target))?;
     let model = program.to_bytes().map_err(|e| format!("write: {e}"))?;
     let read = pt2onnx::writer::from_bytes(model.clone()).map_err(|e| format!("read: {e}"))?;

@@ -1,11 +1,11 @@
-//! Runs three steps of stateful programs with `State::Pairs`, each given the state that the one
+//! Runs three steps of stateful programs with `Mutations::Pairs`, each given the state that the one
 //! before gave.
 //!
 //! Outputs and state equal those of three steps in PyTorch.
 
 use crate::{bundles, close};
 use libtest_mimic::Trial;
-use pt2onnx::{Exporter, SessionOptions, State, Target};
+use pt2onnx::{Exporter, Mutations, SessionOptions, Target};
 use pt2onnx_tensor::Tensor;
 use safetensors::SafeTensors;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn trials(testdata: &Path) -> Vec<Trial> {
 
 fn check(files: &bundles::Files) -> Result<(), String> {
     let archive = bundles::temporary(&files["model.pt2"]);
-    let exporter = Exporter::new().target(Target::OrtCpu).mutations(State::Pairs);
+    let exporter = Exporter::new().target(Target::OrtCpu).mutations(Mutations::Pairs);
     let mut program = exporter.export(archive.path()).map_err(|e| format!("convert: {e}"))?;
     let session = program
         .session(&SessionOptions::new().threads(1), &[])
