@@ -56,7 +56,7 @@ pub use proto::is_initializer;
 pub use read::{
     ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,
 };
-pub use save::{check, save, save_observed, write_file};
+pub use save::{check, save};
 pub use stream::{Apart, InParts, to_bytes, to_parts};
 
 /// The examples of the README are tests.

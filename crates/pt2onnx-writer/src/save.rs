@@ -4,7 +4,7 @@ use crate::{
     arrange::arranged,
     batch::{Batch, Saved},
     error::Error,
-    inputs::{Inputs, MODEL},
+    inputs::Inputs,
     options::SaveOptions,
 };
 use pt2onnx_ir::Model;
@@ -33,33 +33,10 @@ pub fn save(
     path: impl AsRef<Path>,
     options: impl Into<SaveOptions>,
 ) -> Result<Saved, Error> {
-    save_observed(model, path, options, &|_, _| {})
-}
-
-/// As [`save`]. `progress` is called with the bytes written so far and the total.
-///
-/// # Errors
-/// As [`save`].
-pub fn save_observed(
-    model: &Model,
-    path: impl AsRef<Path>,
-    options: impl Into<SaveOptions>,
-    progress: &dyn Fn(u64, u64),
-) -> Result<Saved, Error> {
     let mut batch = Batch::new(Inputs::new());
-    let saved = batch.model(model, path.as_ref(), &options.into(), progress)?;
+    let saved = batch.model(model, path.as_ref(), &options.into(), &|_, _| {})?;
     batch.commit()?;
     Ok(saved)
-}
-
-/// Writes one file as [`save`] does: an existing file is replaced when the new one is complete.
-///
-/// # Errors
-/// [`Error::Io`] and [`Error::Target`].
-pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
-    let mut batch = Batch::new(Inputs::new());
-    batch.file(MODEL, path, content)?;
-    batch.commit()
 }
 
 /// Whether [`save`] could write the model: weights have values, and all sizes are within the

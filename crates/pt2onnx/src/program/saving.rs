@@ -41,7 +41,7 @@ impl OnnxProgram {
     }
 
     /// Adds the model to files that are written together, such as a report about it. With no
-    /// options, they are the exporter's.
+    /// options, they are the exporter's. `progress` gets the bytes written so far, and in all.
     ///
     /// ```
     /// use pt2onnx::writer::{Batch, Output};
@@ -88,19 +88,6 @@ impl OnnxProgram {
         options
     }
 
-    /// Does the same as [`save`](Self::save), and calls `progress` with the number of bytes written
-    /// so far and in all.
-    ///
-    /// # Errors
-    /// The errors of [`save`](Self::save).
-    pub fn save_observed(
-        &self,
-        path: impl AsRef<Path>,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<Saved, Error> {
-        self.write(path.as_ref(), self.save.clone(), progress)
-    }
-
     /// Does the same as [`save`](Self::save), with other options than the exporter's. With
     /// [`Weights::None`](crate::Weights::None) the same graph is written without initialisers, as
     /// with `include_initializers=False` of torch.onnx: without the program's tensors and other
@@ -128,17 +115,8 @@ impl OnnxProgram {
         path: impl AsRef<Path>,
         options: impl Into<SaveOptions>,
     ) -> Result<Saved, Error> {
-        self.write(path.as_ref(), options.into(), &|_, _| {})
-    }
-
-    fn write(
-        &self,
-        path: &Path,
-        options: SaveOptions,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<Saved, Error> {
         let mut files = Batch::new(self.inputs.clone());
-        let saved = self.save_in(&mut files, path, Some(options), progress)?;
+        let saved = self.save_in(&mut files, path.as_ref(), Some(options.into()), &|_, _| {})?;
         files.commit()?;
         Ok(saved)
     }
