@@ -10,7 +10,7 @@ use crate::graph::{
     ArgKind, Argument, ConstantValue, ExportedProgram, Graph, GraphSignature, InputSpec, Name,
     Node, OpName, SymArg, ValueMap,
 };
-use crate::python::{PyBool, PyComplex, PyFloat};
+use crate::python::{PyComplex, PyFloat, py_bool};
 use std::fmt::{self, Display, Write, from_fn};
 
 pub use crate::python::PyStr;
@@ -231,7 +231,7 @@ pub(crate) fn write_argument(
         Argument::None | Argument::OptionalTensor(None) => f.write_str("None"),
         Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => i.fmt(f),
         Argument::Float(x) | Argument::SymFloat(SymArg::Value(x)) => PyFloat(*x).fmt(f),
-        Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => PyBool(*b).fmt(f),
+        Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => f.write_str(py_bool(*b)),
         Argument::SymInt(SymArg::Expr(e))
         | Argument::SymFloat(SymArg::Expr(e))
         | Argument::SymBool(SymArg::Expr(e)) => e.fmt(f),
@@ -287,8 +287,8 @@ impl Display for GraphSignature {
             if let Some(target) = spec.target() {
                 write!(f, " target='{target}'")?;
             }
-            if let InputSpec::Buffer { persistent, .. } = spec {
-                write!(f, " persistent={}", PyBool(*persistent))?;
+            if matches!(spec, InputSpec::Buffer { .. }) {
+                write!(f, " persistent={}", spec.persistent())?;
             }
         }
         f.write_str("\n\n# outputs\n")?;
@@ -323,8 +323,7 @@ impl InputSpec {
     /// buffer, `None` for other inputs.
     pub fn persistent(&self) -> &'static str {
         match self {
-            InputSpec::Buffer { persistent, .. } if *persistent => "True",
-            InputSpec::Buffer { .. } => "False",
+            InputSpec::Buffer { persistent, .. } => py_bool(*persistent),
             _ => "None",
         }
     }
@@ -343,7 +342,7 @@ impl Display for ConstantValue {
             ConstantValue::Int(i) => i.fmt(f),
             ConstantValue::Float(x) => PyFloat(*x).fmt(f),
             ConstantValue::String(s) => f.write_str(s),
-            ConstantValue::Bool(b) => PyBool(*b).fmt(f),
+            ConstantValue::Bool(b) => f.write_str(py_bool(*b)),
         }
     }
 }

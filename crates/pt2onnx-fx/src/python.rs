@@ -3,12 +3,8 @@
 use std::fmt::{self, Display, Write};
 
 /// Python's `repr` of a bool.
-pub(crate) struct PyBool(pub(crate) bool);
-
-impl Display for PyBool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0 { "True" } else { "False" })
-    }
+pub(crate) fn py_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
 }
 
 /// Python's `repr` of a string.
