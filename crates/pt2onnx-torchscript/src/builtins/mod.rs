@@ -49,7 +49,7 @@ impl<'c> Call<'c> {
     }
 
     pub(crate) fn bytes(&self, at: usize, default: &'static str) -> Step<&'c [u8]> {
-        self.args.get(at).map_or(Ok(default.as_bytes()), str::bytes)
+        self.args.get(at).map_or(Ok(default.as_bytes()), str_ascii::bytes)
     }
 
     pub(crate) fn bool(&self, at: usize) -> Step<bool> {

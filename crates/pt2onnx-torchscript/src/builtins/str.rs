@@ -4,30 +4,13 @@ use crate::{
     builtins::{
         Call,
         format::{Text, raises},
-        str_ascii::is_space,
+        str_ascii::{bytes, is_space, of_bytes},
     },
-    eval::{Evaluator, Step, arith, expected, expr, unsupported},
+    eval::{Evaluator, Step, expected, expr, unsupported},
     schema::Type,
     value::Value,
 };
 use memchr::memmem;
-
-/// The bytes of a string that is known.
-pub(crate) fn bytes(value: &Value) -> Step<&[u8]> {
-    match value {
-        Value::Str(text) => Ok(text.as_bytes()),
-        Value::UnknownStr(_) => arith::unknown_str(),
-        other => expected("a string", other),
-    }
-}
-
-/// A string of these bytes.
-pub(crate) fn of_bytes(bytes: &[u8]) -> Step<Value> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.into()),
-        Err(_) => unsupported("a part of a character that is not ASCII (strings count bytes)"),
-    }
-}
 
 fn list_of(ev: &mut Evaluator<'_>, parts: Vec<&[u8]>) -> Step<Value> {
     let parts = parts.into_iter().map(of_bytes).collect::<Step<Vec<Value>>>()?;

@@ -1,8 +1,27 @@
 //! Methods of strings that take nothing but the string. As in C++, they know the letters of ASCII
 //! only, and count bytes.
 
-use super::str::{bytes, of_bytes};
-use crate::{eval::Step, value::Value};
+use crate::{
+    eval::{Step, arith, expected, unsupported},
+    value::Value,
+};
+
+/// The bytes of a string that is known.
+pub(crate) fn bytes(value: &Value) -> Step<&[u8]> {
+    match value {
+        Value::Str(text) => Ok(text.as_bytes()),
+        Value::UnknownStr(_) => arith::unknown_str(),
+        other => expected("a string", other),
+    }
+}
+
+/// A string of these bytes.
+pub(crate) fn of_bytes(bytes: &[u8]) -> Step<Value> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.into()),
+        Err(_) => unsupported("a part of a character that is not ASCII (strings count bytes)"),
+    }
+}
 
 /// Whether there are characters, and all of them fit.
 pub(crate) fn all(text: &Value, fits: fn(&u8) -> bool) -> Step<Value> {
