@@ -184,24 +184,35 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
 }
 
 pub(super) fn split(n: &Node) -> Vec<Option<Shape>> {
-    let one = |i: usize| {
-        let mut x = n.shape(0)?;
-        let axis = n.axis(0, x.len())?;
-        x[axis] = match n.input(1) {
+    let count = n.node.outputs().len();
+    let sizes = |size: &Expr| -> Option<Vec<Expr>> {
+        Some(match n.input(1) {
             Some(_) => match n.contents(1) {
                 Some(parts) => {
-                    n.equal(&Expr::sum(parts.iter().cloned()), &x[axis]);
-                    parts.get(i)?.clone()
+                    n.equal(&Expr::sum(parts.iter().cloned()), size);
+                    parts
                 }
-                None => n.unknown_dim(),
+                None => (0..count).map(|_| n.unknown_dim()).collect(),
             },
             None => {
-                let (size, pieces) = (x[axis].as_int()?, n.node.outputs().len() as i64);
+                let (size, pieces) = (size.as_int()?, count as i64);
                 let length = (size + pieces - 1) / pieces;
-                Expr::int(length.min(size - length * i as i64).max(0))
+                let rest = |i| Expr::int(length.min(size - length * i).max(0));
+                (0..pieces).map(rest).collect()
             }
-        };
-        Some(x)
+        })
     };
-    (0..n.node.outputs().len()).map(one).collect()
+    let all = || {
+        let x = n.shape(0)?;
+        let axis = n.axis(0, x.len())?;
+        let of = |size: Expr| {
+            let mut x = x.clone();
+            x[axis] = size;
+            Some(x)
+        };
+        Some(sizes(&x[axis])?.into_iter().map(of).collect())
+    };
+    let mut shapes: Vec<_> = all().unwrap_or_default();
+    shapes.resize(count, None);
+    shapes
 }
