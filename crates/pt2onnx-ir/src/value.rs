@@ -49,6 +49,14 @@ impl ValueData {
         self.uses.as_slice().iter().copied()
     }
 
+    /// The only input of a node that uses it, if nothing else does.
+    pub fn only_use(&self) -> Option<(NodeId, usize)> {
+        match self.uses.as_slice() {
+            [one] => one.input(),
+            _ => None,
+        }
+    }
+
     /// Whether it is an output of a region.
     pub fn is_output(&self) -> bool {
         self.uses().any(|at| at.input().is_none())
