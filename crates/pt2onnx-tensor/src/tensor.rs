@@ -29,13 +29,13 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// The tensors that it computes from.
     fn operands(&self) -> Vec<Tensor>;
 
-    /// Computes shared data of all ranges, on all cores. Without this call, the first range does
-    /// it.
+    /// Computes shared data of all ranges, on all cores, by default that of the operands. Without
+    /// this call, the first range does it.
     ///
     /// # Errors
     /// Those of [`fill`](Self::fill).
     fn prepare(&self) -> io::Result<()> {
-        Ok(())
+        self.operands().iter().filter_map(Tensor::compute).try_for_each(|c| c.prepare())
     }
 
     /// Bytes that are computed together. Ranges begin at multiples of it, and end there or at the

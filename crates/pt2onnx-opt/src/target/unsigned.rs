@@ -145,10 +145,6 @@ impl Compute for Moved {
         vec![self.0.clone()]
     }
 
-    fn prepare(&self) -> io::Result<()> {
-        self.0.compute().map_or(Ok(()), |compute| compute.prepare())
-    }
-
     fn unit(&self) -> usize {
         self.0.compute().map_or(1, |compute| compute.unit())
     }
