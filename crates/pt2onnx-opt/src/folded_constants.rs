@@ -14,6 +14,8 @@ type Memory = (usize, usize);
 struct Index {
     seen: usize,
     names: FxHashSet<Name>,
+    /// For each name that was asked for, a number below which all are taken.
+    next: FxHashMap<Name, usize>,
     views: FxHashMap<Memory, Vec<Value>>,
 }
 
@@ -24,7 +26,7 @@ pub(crate) struct FoldedConstants(Mutex<Index>);
 impl FoldedConstants {
     fn with<T>(&self, model: &Model, ask: impl FnOnce(&mut Index) -> T) -> T {
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Index { seen, names, views } = &mut *index;
+        let Index { seen, names, views, .. } = &mut *index;
         for (value, data) in model.values_from(*seen) {
             *seen += 1;
             names.extend(data.name.clone());
@@ -41,10 +43,18 @@ impl FoldedConstants {
         let old = of.and_then(|v| model[v].name.clone());
         let name = old.as_ref().and_then(|old| {
             let old = old.strip_suffix("_folded").unwrap_or(old);
-            // A module that is called twice has its constants folded twice.
-            let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
-            let mut names = std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered);
-            self.with(model, |index| names.find(|name| index.names.insert(name.clone())))
+            self.with(model, |Index { names, next, .. }| {
+                let next = next.entry(old.into()).or_default();
+                // A module that is called twice has its constants folded twice.
+                let mut numbered = (*next..).map(|i| match i {
+                    0 => Name::from(format!("{old}_folded")),
+                    i => Name::from(format!("{old}_folded_{i}")),
+                });
+                numbered.find(|name| {
+                    *next += 1;
+                    names.insert(name.clone())
+                })
+            })
         });
         let value = model.add_constant(tensor);
         model[value].name = name;
@@ -78,4 +88,27 @@ impl FoldedConstants {
 fn memory(tensor: &Tensor) -> Option<Memory> {
     let bytes = tensor.storage()?.bytes();
     Some((bytes.as_ptr().addr(), bytes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names that are taken are tried once, not for each constant again.
+    #[test]
+    fn numbers_go_on_where_they_ended() {
+        let mut model = Model::new(20);
+        let [weight, _] = ["w", "w_folded_2"].map(|name| {
+            let value = model.add_constant(Tensor::scalar(1.0_f32));
+            model[value].name = Some(name.into());
+            value
+        });
+        let folded = FoldedConstants::default();
+        let add = |_| folded.add(&mut model, Tensor::scalar(2.0_f32), Some(weight));
+        let made: Vec<Value> = (0..4).map(add).collect();
+        let names: Vec<_> = made.iter().filter_map(|&v| model[v].name.as_deref()).collect();
+        assert_eq!(names, ["w_folded", "w_folded_1", "w_folded_3", "w_folded_4"]);
+        let next = folded.with(&model, |index| index.next.clone());
+        assert_eq!(next.into_iter().collect::<Vec<_>>(), [("w".into(), 5)]);
+    }
 }
