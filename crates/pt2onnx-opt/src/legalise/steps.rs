@@ -3,7 +3,7 @@
 //! Steps that only add types, or attributes with defaults, have no row.
 
 use super::{
-    Emitted, Outcome,
+    Emitted, Outcome, Rewritten,
     control::{bodies, running},
     early,
     forms::reduced_axes,
@@ -141,7 +141,8 @@ static ROWS: &[Step] = &[
     if_unsupported("Clip", 11, comparison::clip_bounds).up(canonical::clip),
     superset("Clip", 12, comparison::clip_of_others),
     by_nodes("Col2Im", 18, columns::col2im),
-    step("Concat", 4).up(opset_7::concat),
+    // The axis was 1 if it was not given.
+    step("Concat", 4).up(|m, n, _| opset_7::defaults(m, n, [("axis", 1)])),
     if_unsupported("Constant", 12, shapes::constant),
     by_nodes("ConstantOfShape", 9, shapes::expanded),
     by_nodes("ConstantOfShape", 20, shapes::expanded),
@@ -155,8 +156,8 @@ static ROWS: &[Step] = &[
     if_unsupported("DequantizeLinear", 19, quantization::dequantize),
     if_unsupported("DequantizeLinear", 21, quantization::dequantize),
     if_unsupported("DequantizeLinear", 23, quantization::output_dtype_of_scale),
-    step("Dropout", 10).up(canonical::typed_dropout).changes(random::has_mask),
-    if_unsupported("Dropout", 12, random::dropout).up(canonical::dropout),
+    step("Dropout", 10).up(canonical::typed_dropout).changes(|m, n| m[n].outputs().len() > 1),
+    if_unsupported("Dropout", 12, random::dropout).up(|m, n, _| without(m, n, "ratio")),
     by_nodes("Einsum", 12, einsum::einsum),
     if_unsupported("Equal", 11, comparison::equal),
     by_nodes("Expand", 8, early::expand),
@@ -166,7 +167,7 @@ static ROWS: &[Step] = &[
     by_nodes("GatherND", 11, indexing::tuples),
     if_unsupported("GatherND", 12, indexing::batches),
     by_nodes("Gelu", 20, activation::gelu),
-    step("Gemm", 7).up(opset_7::gemm),
+    step("Gemm", 7).up(|m, n, _| without(m, n, "broadcast")),
     if_unsupported("Gemm", 11, shapes::gemm),
     step("GlobalLpPool LpPool", 2).up(opset_7::norm),
     if_unsupported("Greater Less", 9, early::of_int64),
@@ -217,7 +218,7 @@ static ROWS: &[Step] = &[
     .up(canonical::reduction),
     if_unsupported("ReduceSum", 13, reduced_axes).up(canonical::reduction),
     by_nodes("Relu", 14, comparison::relu_of_integers),
-    step("Reshape", 5).up(opset_7::reshape),
+    step("Reshape", 5).up(|m, n, _| canonical::ints_as_input(m, n, "shape", 1)),
     if_unsupported("Reshape", 14, shapes::reshape),
     if_unsupported("Resize", 10, images::upsample),
     always("Resize", 11, images::resize_modes).up(canonical::resize),
@@ -234,12 +235,17 @@ static ROWS: &[Step] = &[
     by_nodes("STFT", 17, signal::short_time),
     always("Scan", 9, early::scan),
     superset("Scan", 11, axes::scan_axes),
-    step("Scatter", 11).up(canonical::scatter),
+    step("Scatter", 11).up(|m, n, _| {
+        m.set_op(n, "ScatterElements");
+        Ok(Rewritten::InPlace)
+    }),
     if_unsupported("ScatterElements", 11, scatter::elements),
     if_unsupported("ScatterElements ScatterND", 16, scatter::sums),
     superset("ScatterElements ScatterND", 18, scatter::extremes),
     by_nodes("ScatterND", 11, scatter::tuples),
-    step("Selu", 6).up(opset_7::selu),
+    // The defaults have more digits since then.
+    step("Selu", 6)
+        .up(|m, n, _| opset_7::defaults(m, n, [("alpha", 1.6732f32), ("gamma", 1.0507)])),
     by_nodes("SequenceMap", 17, bodies::over_items),
     by_nodes("Shape", 15, shapes::shape),
     by_nodes("Sign", 9, early::sign),
@@ -250,16 +256,16 @@ static ROWS: &[Step] = &[
     if_unsupported("Split", 13, slicing::split_sizes),
     if_unsupported("Split", 18, slicing::split_evenly)
         .up(canonical::split)
-        .changes(slicing::lacks_sizes),
+        .changes(|m, n| m[n].input(1).is_none() && m[n].attribute("num_outputs").is_none()),
     if_unsupported("Squeeze Unsqueeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes"))
-        .up(canonical::axes),
+        .up(|m, n, _| canonical::ints_as_input(m, n, "axes", 1)),
     by_nodes("Swish", 24, activation::swish),
     by_nodes("ThresholdedRelu", 10, comparison::thresholded_relu),
     step("Tile", 6).up(opset_7::tile),
     if_unsupported("TopK", 10, sorting::top_k_number).up(canonical::top_k),
     if_unsupported("TopK", 11, sorting::top_k_order),
     by_nodes("Trilu", 14, shapes::trilu),
-    superset("Unsqueeze", 11, axes::axes_of_output),
+    superset("Unsqueeze", 11, |m, n| axes::counted(m, n, <[i64]>::len)),
     step("Upsample", 7).up(opset_7::upsample),
     if_unsupported("Upsample", 9, early::scales),
     step("Upsample", 10).up(canonical::upsample),

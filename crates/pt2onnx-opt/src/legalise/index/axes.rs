@@ -18,12 +18,8 @@ pub(crate) fn axes(model: &mut Model, id: NodeId) -> Outcome {
     counted(model, id, |_| 0)
 }
 
-/// The attribute `axes` counted from the front of the output, in order.
-pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Outcome {
-    counted(model, id, <[i64]>::len)
-}
-
-fn counted(model: &mut Model, id: NodeId, more: fn(&[i64]) -> usize) -> Outcome {
+/// The same, of so many more dimensions than the input has.
+pub(crate) fn counted(model: &mut Model, id: NodeId, more: fn(&[i64]) -> usize) -> Outcome {
     let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
     if let Some(given) = model[id].read::<&[i64]>("axes")?.filter(|a| !plain(a)) {
         let rank = rank_of(model, id, 0)? + more(given);

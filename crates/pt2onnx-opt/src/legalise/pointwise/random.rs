@@ -55,8 +55,3 @@ pub(crate) fn bernoulli(cx: &Builder, node: &Node) -> Emitted {
     let drawn = cx.cast(uniform(cx, x, options.seed), cx.dtype(x));
     Ok(vec![cx.cast(cx.less(drawn, x), to)])
 }
-
-/// Whether a `Dropout` has a mask, which had the type of the data before.
-pub(crate) fn has_mask(model: &Model, id: NodeId) -> bool {
-    model[id].outputs().len() > 1
-}

@@ -4,7 +4,7 @@ use super::shapes;
 use crate::{
     eval,
     legalise::{
-        Emitted, LONGEST, Outcome, Rewritten, before, constant_numbers, front, input,
+        Emitted, LONGEST, Outcome, Reason, Rewritten, before, constant_numbers, front, input,
         ints_as_attribute, keep_inputs, known_ints, rank_of, replace, set, without,
     },
 };
@@ -201,51 +201,50 @@ pub(crate) fn pad(model: &mut Model, id: NodeId) -> Outcome {
     }
 }
 
+/// The data with `pad`, which gets an axis and the pads before and after, applied to each axis.
+fn padded(
+    cx: &Builder,
+    node: &Node,
+    pads: &[i64],
+    pad: impl Fn(Value, usize, [i64; 2]) -> Result<Value, Reason>,
+) -> Emitted {
+    let x = input(node, 0)?;
+    let rank = cx.rank(x);
+    let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
+    let all = (0..rank).try_fold(x, |x, axis| pad(x, axis, [at(axis)?, at(axis + rank)?]))?;
+    Ok(vec![if all == x { cx.identity(x) } else { all }])
+}
+
 /// Blocks of the value around the data.
 fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Emitted {
-    let mut x = input(node, 0)?;
-    let kind = cx.dtype(x);
     let value = match node.input(2) {
         Some(value) => cx.reshape(value, &[]),
-        None => cx.scalar(0, kind),
+        None => cx.scalar(0, cx.dtype(input(node, 0)?)),
     };
-    let rank = cx.rank(x);
-    for axis in 0..rank {
-        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
-        let (before, after) = (at(axis)?, at(axis + rank)?);
-        let mut parts = Vec::new();
+    padded(cx, node, pads, |x, axis, [before, after]| {
         let block = |length: i64| {
             let mut dims = cx.shape(x);
             dims[axis] = Expr::int(length);
             cx.expand(value, &dims)
         };
-        if before > 0 {
-            parts.push(block(before));
-        }
+        let first = (before > 0).then(|| block(before));
         let mut kept = x;
         if before < 0 || after < 0 {
             let start = Expr::int(before.saturating_neg().max(0));
             let end = cx.dim(x, axis as i64) + after.min(0);
             kept = cx.slice(x, axis, &start, &end, 1);
         }
-        parts.push(kept);
-        if after > 0 {
-            parts.push(block(after));
-        }
-        x = cx.concat(&parts, axis);
-    }
-    Ok(vec![if Some(x) == node.input(0) { cx.identity(x) } else { x }])
+        let last = (after > 0).then(|| block(after));
+        let parts: Vec<Value> = first.into_iter().chain([kept]).chain(last).collect();
+        Ok(cx.concat(&parts, axis))
+    })
 }
 
 /// The modes `edge` and `reflect` by `Gather`.
 fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Emitted {
-    let mut x = input(node, 0)?;
-    let rank = cx.rank(x);
-    for axis in 0..rank {
-        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
-        let (before, after) = (at(axis)?, at(axis + rank)?);
+    padded(cx, node, pads, |x, axis, [before, after]| {
         if (before, after) == (0, 0) {
-            continue;
+            return Ok(x);
         }
         let size = cx.dim(x, axis as i64).as_int().filter(|s| *s > 0);
         let size = size
@@ -265,9 +264,8 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Emitted {
         if places.iter().any(|p| !(0..size).contains(p)) {
             return Err("padding by more than the size needs a newer opset".into());
         }
-        x = cx.gather(x, cx.ints(&places), axis);
-    }
-    Ok(vec![if Some(x) == node.input(0) { cx.identity(x) } else { x }])
+        Ok(cx.gather(x, cx.ints(&places), axis))
+    })
 }
 
 /// Known axes counted from the front.
@@ -288,8 +286,4 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Outcome {
     let front = model.add_constant(front);
     model.replace_input(id, 3, Some(front));
     Ok(Rewritten::InPlace)
-}
-
-pub(crate) fn lacks_sizes(model: &Model, id: NodeId) -> bool {
-    model[id].input(1).is_none() && model[id].attribute("num_outputs").is_none()
 }

@@ -5,22 +5,12 @@ use crate::{
     eval,
     legalise::{
         Outcome, Reason, Rewritten, attributes, before, constant_numbers, input, keep_inputs,
-        rank_of, replace, set, without,
+        rank_of, replace, set,
     },
 };
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-
-pub(crate) fn axes(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    ints_as_input(model, id, "axes", 1)
-}
-
-/// The operator got another name.
-pub(crate) fn scatter(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    model.set_op(id, "ScatterElements");
-    Ok(Rewritten::InPlace)
-}
 
 /// The default mode became another one.
 pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Outcome {
@@ -28,7 +18,7 @@ pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     Ok(Rewritten::InPlace)
 }
 
-pub(super) fn ints_as_input(
+pub(crate) fn ints_as_input(
     model: &mut Model,
     id: NodeId,
     name: &'static str,
@@ -129,11 +119,6 @@ pub(crate) fn typed_dropout(model: &mut Model, id: NodeId, reversible: bool) -> 
         let made = cx.emit("Dropout", &[Some(x)], attributes([]), 2);
         Ok(vec![made[0], cx.cast(made[1], cx.dtype(x))])
     })
-}
-
-/// The ratio has no meaning outside of training.
-pub(crate) fn dropout(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    without(model, id, "ratio")
 }
 
 /// A number as a scalar of the type of the first input.

@@ -1,15 +1,13 @@
 //! Forms of opsets 1 to 6 become those of opset 7, the oldest that is written.
 
-use super::canonical::{ints_as_input, put};
-use crate::legalise::{
-    Outcome, Rewritten, before, constant_numbers, input, rank_of, replace, set, without,
-};
+use super::canonical::put;
+use crate::legalise::{Outcome, Rewritten, before, constant_numbers, input, rank_of, replace, set};
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Attributes with their default values, if they are not given.
-fn defaults<A: Into<Attribute>, const N: usize>(
+pub(crate) fn defaults<A: Into<Attribute>, const N: usize>(
     model: &mut Model,
     id: NodeId,
     defaults: [(&'static str, A); N],
@@ -22,27 +20,12 @@ fn defaults<A: Into<Attribute>, const N: usize>(
     Ok(Rewritten::InPlace)
 }
 
-/// The axis, which was 1 if it was not given.
-pub(crate) fn concat(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    defaults(model, id, [("axis", 1)])
-}
-
-/// The third operand always broadcasts.
-pub(crate) fn gemm(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    without(model, id, "broadcast")
-}
-
 /// An attribute got another name.
 pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     if let Some(pads) = model[id].remove_attribute("paddings") {
         set(model, id, "pads", pads);
     }
     Ok(Rewritten::InPlace)
-}
-
-/// The sizes became an input.
-pub(crate) fn reshape(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    ints_as_input(model, id, "shape", 1)
 }
 
 /// The second operand has the dimensions of the first from an axis on, by default the last ones.
@@ -126,11 +109,6 @@ pub(crate) fn norm(model: &mut Model, id: NodeId, _: bool) -> Outcome {
     }
     set(model, id, "p", p as i64);
     Ok(Rewritten::InPlace)
-}
-
-/// The defaults have more digits since opset 6.
-pub(crate) fn selu(model: &mut Model, id: NodeId, _: bool) -> Outcome {
-    defaults(model, id, [("alpha", 1.6732f32), ("gamma", 1.0507)])
 }
 
 /// The sizes could be an input, of the element type of the others.
