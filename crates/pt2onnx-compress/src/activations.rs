@@ -151,17 +151,11 @@ impl Work<'_> {
 
     /// The value after activation functions that runtimes compute together with the node before.
     fn settled(&self, value: Value) -> Value {
-        let mut uses = self.model[value].uses();
-        match (uses.next(), uses.next()) {
-            (Some(Use::Input(user, 0)), None)
-                if self.model[user].is("Relu") || self.model[user].is("Clip") =>
-            {
-                let output = self.model[user].outputs().first();
-                let output = output.filter(|_| self.model[user].region() == Model::MAIN);
-                output.map_or(value, |output| self.settled(*output))
-            }
-            _ => value,
-        }
+        let Some((user, 0)) = self.model[value].only_use() else { return value };
+        let user = &self.model[user];
+        let joins = (user.is("Relu") || user.is("Clip")) && user.region() == Model::MAIN;
+        let output = user.outputs().first().filter(|_| joins);
+        output.map_or(value, |output| self.settled(*output))
     }
 
     fn is_float(&self, value: Value) -> bool {

@@ -32,6 +32,13 @@ pub(crate) fn whole(cx: &Builder, id: NodeId, ty: Type) -> Type {
     whole().unwrap_or(ty)
 }
 
+/// Start, end and axis of a slice along one dimension in steps of 1.
+pub(crate) fn single(model: &Model, node: &Node) -> Option<(i64, i64, i64)> {
+    let one = |i: usize| model.const_int(node.input(i)?);
+    let or = |i: usize, default| if node.input(i).is_some() { one(i) } else { Some(default) };
+    (or(4, 1)? == 1).then(|| Some((one(1)?, one(2)?, or(3, 0)?)))?
+}
+
 /// The dimensions that a slice takes from the start without steps, with their places in its axes.
 fn from_start(model: &Model, node: &Node, rank: usize) -> Option<Vec<(usize, usize)>> {
     let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();

@@ -186,10 +186,7 @@ fn concats(n: &NodeView) -> Option<Rewrite> {
         if node.is("Concat") { eval::axis(attrs::Concat::axis(node).ok()?, rank) } else { None }
     };
     let own = axis(n.node);
-    let mut users = n.model[n.output()].uses();
-    if let (Some(Use::Input(user, _)), None) = (users.next(), users.next())
-        && axis(&n.model[user]) == own
-    {
+    if n.model[n.output()].only_use().is_some_and(|(user, _)| axis(&n.model[user]) == own) {
         return None;
     }
     let node = Some(n.id);

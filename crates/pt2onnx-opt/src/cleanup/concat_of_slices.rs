@@ -1,6 +1,6 @@
 //! `Concat` of all slices of one tensor, in order, as of real and imaginary parts of pairs.
 
-use super::{NodeView, Rewrite, known};
+use super::{NodeView, Rewrite, known, slices};
 use pt2onnx_ir::{Traits, Value, attrs};
 
 /// The tensor, if the parts are its slices or elements.
@@ -76,15 +76,10 @@ fn taken(n: &NodeView, piece: Value) -> Option<Part> {
             same.then_some(part)
         }
         "Slice" => {
-            let one = |i: usize| made.ints(i).filter(|v| v.len() == 1).map(|v| v[0]);
-            let (source, index) = (made.node.input(0)?, one(1)?);
-            let step = made.node.input(4).map_or(Some(1), |_| one(4))?;
-            let axis = axis(n, made.node.input(3).map_or(Some(0), |_| one(3))?, source)?;
-            (step == 1 && index >= 0 && Some(one(2)?) == index.checked_add(1)).then_some(Part {
-                source,
-                axis,
-                index,
-            })
+            let (source, (index, end, axis)) =
+                (made.node.input(0)?, slices::single(n.model, made.node)?);
+            let part = Part { source, axis: self::axis(n, axis, source)?, index };
+            (index >= 0 && Some(end) == index.checked_add(1)).then_some(part)
         }
         "Gather" => {
             let source = made.node.input(0)?;

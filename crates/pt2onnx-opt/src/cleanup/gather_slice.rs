@@ -1,6 +1,6 @@
 //! Slices and gathers of known elements, with the views around them, become one `Gather`.
 
-use super::{NodeView, Operand, Rewrite, eval, known};
+use super::{NodeView, Operand, Rewrite, eval, known, slices};
 use pt2onnx_ir::{Traits, Use, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -57,21 +57,15 @@ fn part_of_one(n: &NodeView) -> Option<Rewrite> {
     let inner = n.producer(part)?;
     let source = inner.node.input(0)?;
     let rank = n.shape(part)?.len();
-    let one = |i: usize| match inner.ints(i)?[..] {
-        [one] => Some(one),
-        _ => None,
-    };
     let (index, axis) = match inner.node.op() {
         "Slice" => {
-            let (from, to) = (one(1)?, one(2)?);
-            let step = inner.node.input(4).map_or(Some(1), |_| one(4))?;
+            let (from, to, axis) = slices::single(n.model, inner.node)?;
             let last = from == -1 && to >= i64::from(i32::MAX);
             let single = to == from.checked_add(1)? && to != 0 || last;
-            let axis = inner.node.input(3).map_or(Some(0), |_| one(3))?;
-            (single && step == 1).then_some((from, axis))?
+            single.then_some((from, axis))?
         }
         "Gather" if n.shape(inner.node.input(1)?)?.len() == 1 => {
-            (one(1)?, attrs::Gather::read(inner.node).ok()?.axis)
+            (n.model.const_int(inner.node.input(1)?)?, attrs::Gather::read(inner.node).ok()?.axis)
         }
         _ => return None,
     };

@@ -41,6 +41,7 @@ use crate::{
     eval,
     pass::Run,
     rewrite::{Operand, Rewrite},
+    slices,
 };
 use node_view::NodeView;
 

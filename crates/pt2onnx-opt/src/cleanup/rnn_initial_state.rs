@@ -32,10 +32,9 @@ pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
             changed = true;
         }
     }
-    let given = model[id].inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    if changed && given < model[id].inputs().len() {
-        let kept = model[id].inputs()[..given].to_vec();
-        model.set_inputs(id, &kept);
+    if changed {
+        let given = Node::given(model[id].inputs()).to_vec();
+        model.set_inputs(id, &given);
     }
     changed
 }

@@ -212,10 +212,6 @@ impl Compute for Rows {
         self.parts.clone()
     }
 
-    fn prepare(&self) -> io::Result<()> {
-        self.parts.iter().filter_map(Tensor::compute).try_for_each(|compute| compute.prepare())
-    }
-
     fn unit(&self) -> usize {
         let units = self.parts.iter().filter_map(Tensor::compute).map(|compute| compute.unit());
         units.fold(self.element, usize::max)

@@ -95,10 +95,6 @@ impl Compute for Scaled {
         vec![self.weight.clone()]
     }
 
-    fn prepare(&self) -> io::Result<()> {
-        self.weight.compute().map_or(Ok(()), |compute| compute.prepare())
-    }
-
     fn unit(&self) -> usize {
         self.weight.compute().map_or(1, |compute| compute.unit()).max(self.width())
     }

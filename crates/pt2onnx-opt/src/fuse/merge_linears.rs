@@ -9,7 +9,7 @@ use super::{
 use crate::{Changed, GraphMut, Options, grouped::grouped, opsets::SIZES_AS_INPUTS};
 use indexmap::IndexSet;
 use pt2onnx_ir::{
-    Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Use, Value, attrs,
+    Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Value, attrs,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -133,9 +133,7 @@ fn added(
     fits: impl Fn(Value) -> Option<Columns>,
 ) -> Option<(Columns, NodeId)> {
     let product = *model[id].outputs().first()?;
-    let [Use::Input(sum, at)] = model[product].uses().collect::<Vec<_>>()[..] else {
-        return None;
-    };
+    let (sum, at) = model[product].only_use()?;
     let node = &model[sum];
     let same = node.is("Add") && node.domain.is_empty() && node.region() == model[id].region();
     let other = usize::from(at == 0);

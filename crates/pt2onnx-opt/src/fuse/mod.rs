@@ -36,4 +36,5 @@ use crate::{
     Match, Measure,
     fusion::{Because, Fusion, Fusions, NoFusion, Patterns},
     pass::{Pass, Phase, Run},
+    slices,
 };

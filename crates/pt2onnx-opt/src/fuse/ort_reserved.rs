@@ -6,7 +6,7 @@
 
 use super::gelu::HALVED_GELU;
 use crate::Pattern;
-use pt2onnx_ir::{Model, NodeId, Use, Value};
+use pt2onnx_ir::{Model, NodeId, Value};
 use std::sync::LazyLock;
 
 /// Whether a value is the result of GELU as PyTorch's older exporter writes it, which ends in a
@@ -50,8 +50,6 @@ pub(super) fn is_quantized(model: &Model, x: Value) -> bool {
 
 /// The only node that uses the result of a node, if it is one of these operators.
 fn user(model: &Model, id: NodeId, ops: &[&str]) -> Option<NodeId> {
-    match model[*model[id].outputs().first()?].uses().collect::<Vec<_>>()[..] {
-        [Use::Input(user, _)] if ops.iter().any(|op| model[user].is(op)) => Some(user),
-        _ => None,
-    }
+    let (user, _) = model[*model[id].outputs().first()?].only_use()?;
+    ops.iter().any(|op| model[user].is(op)).then_some(user)
 }

@@ -3,7 +3,7 @@
 
 use super::{Measure, Pass, Phase, Run, ort_reserved::is_feature_map};
 use crate::{Changed, GraphMut, Options, grouped::grouped, pool};
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -69,9 +69,7 @@ fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
 /// The result of a node, and its only user, if that is such an operator and has it as data.
 fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
     let [result] = *model[id].outputs() else { return None };
-    let [Use::Input(user, at)] = model[result].uses().collect::<Vec<_>>()[..] else {
-        return None;
-    };
+    let (user, at) = model[result].only_use()?;
     let same = model[user].region() == model[id].region() && model[user].domain.is_empty();
     (same && model[user].is(op) && (at == 0 || op == "Add")).then_some((result, user))
 }

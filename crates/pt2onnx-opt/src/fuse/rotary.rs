@@ -1,7 +1,7 @@
 //! Rotary embedding fusion: the formula that rotates the two halves of the last dimension becomes
 //! `RotaryEmbedding`.
 
-use super::{Because, Fusion, Match, Measure, Pass, Patterns, Run, broadcast::expanded};
+use super::{Because, Fusion, Match, Measure, Pass, Patterns, Run, broadcast::expanded, slices};
 use crate::analysis::{known, number_of};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -46,23 +46,11 @@ fn fusions() -> Patterns {
 fn rotated(cx: &Builder, found: &Match, width: &Expr) -> Option<i64> {
     let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
     let last = |axis: i64| axis == -1 || axis == 3;
-    let part = |name| part(cx, found, name).filter(|p| last(p.2));
+    let part = |name| slices::single(&cx.model(), &found.node(cx, name)?).filter(|p| last(p.2));
     let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
     let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 / 2 >= half;
     let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
     (parts && whole).then_some(half)
-}
-
-/// Start, end and axis of a slice with one axis and step 1.
-fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
-    let node = found.node(cx, name)?;
-    let model = cx.model();
-    let only = |i: usize| match model[node.input(i)?].constant()?.to_vec::<i64>()?[..] {
-        [only] => Some(only),
-        _ => None,
-    };
-    let single = node.input(4).is_none() || only(4) == Some(1);
-    single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
 }
 
 /// At most this many nodes are between angles and the halves that they are joined of.

@@ -3,7 +3,7 @@
 use super::{Pass, Phase, Run};
 use crate::{
     Changed, GraphMut, Options, cse, eval, grouped::grouped, opsets::SIZES_AS_INPUTS, pool,
-    rewrite::add_split, substitute,
+    rewrite::add_split, slices, substitute,
 };
 use pt2onnx_ir::{Model, NodeId, Value};
 
@@ -49,16 +49,13 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     if !node.is("Slice") || model.is_unused(id) {
         return None;
     }
-    let one = |i: usize| model.const_int(node.input(i)?);
-    if node.input(4).is_some() && one(4)? != 1 {
-        return None;
-    }
+    let (start, end, axis) = slices::single(model, node)?;
     let x = node.input(0)?;
     let shape = model.shape(x)?;
-    let axis = eval::axis(node.input(3).map_or(Some(0), |_| one(3))?, shape.len())?;
+    let axis = eval::axis(axis, shape.len())?;
     let size = shape.get(axis)?.as_int()?;
     let held = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
-    let (from, to) = (held(one(1)?), held(one(2)?));
+    let (from, to) = (held(start), held(end));
     (from < to && (from, to) != (0, size)).then_some((x, axis, Part { node: id, from, to }))
 }
 
