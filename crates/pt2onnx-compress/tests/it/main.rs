@@ -11,7 +11,7 @@ use pt2onnx_ir::{Model, verify};
 
 #[test]
 fn half() {
-    cases::run("half", include_str!("cases/half.txt"), |graph, argument| {
+    cases::run("half", |graph, argument| {
         let (option, value) = argument.split_once(' ').unwrap_or((argument, ""));
         let names = |key| value.split(' ').filter(|_| option == key).map(str::to_owned).collect();
         let options = Options {

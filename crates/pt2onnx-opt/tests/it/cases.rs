@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 /// Runs every case of a file through `f`, given input and argument, and compares.
-pub fn run(file: &str, text: &str, f: impl Fn(&str, &str) -> String) {
+pub fn run(file: &str, f: impl Fn(&str, &str) -> String) {
+    let path = format!("{}/tests/it/cases/{file}.txt", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap();
     let mut written = String::new();
     let mut failed = Vec::new();
     let mut parts = text.split("\n## ");
@@ -25,7 +27,6 @@ pub fn run(file: &str, text: &str, f: impl Fn(&str, &str) -> String) {
     written.push('\n');
     assert!(count > 0, "no cases in {file}");
     if std::env::var_os("UPDATE_CASES").is_some() {
-        let path = format!("{}/tests/it/cases/{file}.txt", env!("CARGO_MANIFEST_DIR"));
         std::fs::write(path, written).unwrap();
     } else {
         assert!(failed.is_empty(), "{}", failed.join("\n"));

@@ -6,46 +6,11 @@ use pt2onnx_opt::eval::evaluate;
 use pt2onnx_tensor::{DType, Narrow, Tensor};
 
 /// Operators whose last bit depends on the math library and the order of summation.
-const INEXACT: &[&str] = &[
-    "Exp",
-    "Log",
-    "Sin",
-    "Cos",
-    "Tan",
-    "Tanh",
-    "Sigmoid",
-    "Pow",
-    "ReduceSum",
-    "ReduceMean",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceSumSquare",
-    "MatMul",
-    "Range",
-    "CumSum",
-    "Softplus",
-    "Softsign",
-    "Elu",
-    "LeakyRelu",
-    "Sinh",
-    "Cosh",
-    "Asin",
-    "Acos",
-    "Atan",
-    "Gemm",
-    "Einsum",
-    "ConvTranspose",
-    "Erf",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "BatchNormalization",
-    "InstanceNormalization",
-    "LayerNormalization",
-    "RMSNormalization",
-    "Resize",
-];
+const INEXACT: &str = "
+    Exp Log Sin Cos Tan Tanh Sigmoid Pow ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2
+    ReduceSumSquare MatMul Range CumSum Softplus Softsign Elu LeakyRelu Sinh Cosh Asin Acos Atan
+    Gemm Einsum ConvTranspose Erf Gelu HardSigmoid HardSwish BatchNormalization
+    InstanceNormalization LayerNormalization RMSNormalization Resize";
 
 #[test]
 fn agrees_with_onnx_runtime() {
@@ -124,7 +89,7 @@ fn one(line: &str) -> Result<(), String> {
         let units = match op {
             // ONNX Runtime's own are not exact.
             "DFT" => 32.0,
-            _ if INEXACT.contains(&op) => 2.0,
+            _ if INEXACT.split_whitespace().any(|inexact| inexact == op) => 2.0,
             _ => 0.0,
         };
         if !(a.to_bytes() == e.to_bytes() || close(a, e, units)) {

@@ -18,6 +18,7 @@ use pt2onnx_opt::{
     GraphMut, Options, Pass, Passes, Target, convert, fit, legalise, legalise_for, optimize,
     optimize_imported,
 };
+use std::fmt::Display;
 
 /// The graph, without the header.
 fn graph(model: &Model) -> String {
@@ -39,6 +40,25 @@ fn with_pass(name: &str, text: &str, options: &Options) -> String {
     graph(&model)
 }
 
+/// The model, with names for all of its values.
+fn named(text: &str) -> Model {
+    let mut model = parse::model(text);
+    model.assign_names();
+    model
+}
+
+/// The graph after a change, or the error.
+fn after<E: Display>(mut model: Model, change: impl FnOnce(&mut Model) -> Result<(), E>) -> String {
+    valid(&model);
+    match change(&mut model) {
+        Ok(()) => {
+            valid(&model);
+            graph(&model)
+        }
+        Err(error) => format!("error: {error}\n"),
+    }
+}
+
 /// If a pass says that it changes a model, its measure must fall.
 fn measured(pass: &Pass, model: &Model, options: &Options) {
     let clean = |model: &mut Model| {
@@ -58,14 +78,12 @@ fn measured(pass: &Pass, model: &Model, options: &Options) {
 
 #[test]
 fn cleanup() {
-    run("cleanup", include_str!("cases/cleanup.txt"), |text, _| {
-        with_pass("cleanup", text, &Options::default())
-    });
+    run("cleanup", |text, _| with_pass("cleanup", text, &Options::default()));
 }
 
 #[test]
 fn fold() {
-    run("fold", include_str!("cases/fold.txt"), |text, argument| {
+    run("fold", |text, argument| {
         let mut options =
             Options { max_folded_bytes: 64, max_read_bytes: 256, ..Options::default() };
         options.replace_weights = argument != "keep weights";
@@ -97,7 +115,7 @@ fn fold_has_a_limit() {
 
 #[test]
 fn cse() {
-    run("cse", include_str!("cases/cse.txt"), |text, argument| {
+    run("cse", |text, argument| {
         let options = Options {
             dedup_weights: argument == "merge weights",
             share_weights: argument == "share weights",
@@ -109,30 +127,19 @@ fn cse() {
 
 #[test]
 fn control() {
-    run("control", include_str!("cases/control.txt"), |text, _| {
-        with_pass("fold-control-flow", text, &Options::default())
-    });
+    run("control", |text, _| with_pass("fold-control-flow", text, &Options::default()));
 }
 
 #[test]
 fn converted() {
-    run("convert", include_str!("cases/convert.txt"), |text, opset| {
-        let mut model = parse::model(text);
-        model.assign_names();
-        valid(&model);
-        match convert(&mut model, opset.parse().unwrap()) {
-            Ok(()) => {
-                valid(&model);
-                graph(&model)
-            }
-            Err(error) => format!("error: {error}\n"),
-        }
+    run("convert", |text, opset| {
+        after(named(text), |model| convert(model, opset.parse().unwrap()))
     });
 }
 
 #[test]
 fn fuse() {
-    run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
+    run("fuse", |text, argument| {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
         let options = Options {
             opset: opset.parse().unwrap(),
@@ -146,7 +153,7 @@ fn fuse() {
 
 #[test]
 fn targets() {
-    run("target", include_str!("cases/target.txt"), |text, argument| {
+    run("target", |text, argument| {
         let (target, opset) = argument.split_once(' ').unwrap();
         let all = [Target::Standard, Target::Ort, Target::OrtCpu, Target::TensorRt, Target::Tract];
         let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
@@ -164,45 +171,32 @@ fn targets() {
 
 #[test]
 fn dead() {
-    run("dead", include_str!("cases/dead.txt"), |text, _| {
-        with_pass("dead", text, &Options::default())
-    });
+    run("dead", |text, _| with_pass("dead", text, &Options::default()));
 }
 
 #[test]
 fn optimized() {
-    run("optimize", include_str!("cases/optimize.txt"), |text, _| {
-        let mut model = parse::model(text);
-        valid(&model);
-        optimize(&mut model, &Options::default());
-        valid(&model);
-        graph(&model)
+    run("optimize", |text, _| {
+        after(parse::model(text), |model| {
+            optimize(model, &Options::default());
+            Ok::<_, String>(())
+        })
     });
 }
 
 #[test]
 fn imported() {
-    run("imported", include_str!("cases/imported.txt"), |text, _| {
-        let mut model = parse::model(text);
-        model.assign_names();
-        valid(&model);
-        optimize_imported(&mut model, &Options::default());
-        valid(&model);
-        graph(&model)
+    run("imported", |text, _| {
+        after(named(text), |model| {
+            optimize_imported(model, &Options::default());
+            Ok::<_, String>(())
+        })
     });
 }
 
 #[test]
 fn legalised() {
-    run("legalise", include_str!("cases/legalise.txt"), |text, opset| {
-        let mut model = parse::model(text);
-        valid(&model);
-        match legalise(&mut model, opset.parse().unwrap()) {
-            Ok(()) => {
-                valid(&model);
-                graph(&model)
-            }
-            Err(error) => format!("error: {error}\n"),
-        }
+    run("legalise", |text, opset| {
+        after(parse::model(text), |model| legalise(model, opset.parse().unwrap()))
     });
 }

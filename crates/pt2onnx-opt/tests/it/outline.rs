@@ -52,7 +52,7 @@ fn nodes(model: &Model) -> BTreeMap<String, usize> {
 
 #[test]
 fn outlined() {
-    run("outline", include_str!("cases/outline.txt"), |text, classes| {
+    run("outline", |text, classes| {
         let flat = model(text);
         let mut model = flat.clone();
         let chosen = |module: ModuleId| {

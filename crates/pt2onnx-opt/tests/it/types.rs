@@ -1,5 +1,6 @@
 //! Types that follow from those of inputs.
 
+use crate::cases::run;
 use pt2onnx_ir::{Model, TextOptions};
 use pt2onnx_opt::{Target, fit_imported, infer_types};
 
@@ -15,46 +16,22 @@ fn typed(graph: &str) -> String {
     model.text(options).to_string()
 }
 
-/// A graph output has the shape of the file where none follows. Other values have what follows.
 #[test]
-fn shapes_of_outputs_stay() {
-    let typed = typed(
-        "g (float[2,3] x, int64[K] s) => (float[2,3] y) <float[5] a> { a = Reshape (x, s) y = Reshape (a, s) }",
-    );
-    assert!(typed.contains("=> (float[2,3] y)") && !typed.contains("float[5]"), "{typed}");
+fn types() {
+    run("types", |graph, _| typed(graph));
 }
 
-/// So has an output of a body: ONNX Runtime's `Scan` needs it.
+/// The sizes are added up once, not for each part.
 #[test]
-fn shapes_of_outputs_of_bodies_stay() {
-    let typed = typed(
-        "g (float[N,4] x) => (float[N,4] y) <float[4] zero = {0, 0, 0, 0}> {
-            factor = local.Factor (x)
-            last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] e) => (float[4] t, float[4] o) {
-                t = Add (s, e) o = Mul (t, factor)
-            }> (zero, x)
-        }",
-    );
-    assert!(typed.contains("=> (float[4] t, float[4] o)"), "{typed}");
-}
-
-/// The result of a loop has the element type of its body's result, if the file has none.
-#[test]
-fn results_of_loops() {
-    let typed = typed(
-        "g (float[N] x, int64 n, float[M,N] rows) => (float[K] y) {
-            a, b = Loop <body = b (int64 i, bool c, float[L] s) => (bool d, float[P] t, int64 u) {
-                d = Identity (c) t = Concat <axis = 0> (s, s) u = Identity (i)
-            }> (n, \"\", x)
-            e, f = Scan <num_scan_inputs = 1, body = b (float[N] s, float[N] p) => (float[N] t, float[N] q) {
-                t = Add (s, p) q = Neg (p)
-            }> (x, rows)
-            y = Add (a, e)
-        }",
-    );
-    for loops in ["# float[], int64[]", "# float[], float[?,?]"] {
-        assert!(typed.contains(loops), "{typed}");
-    }
+fn parts_of_a_wide_split() {
+    let parts =
+        |name: &str| (0..50_000).map(|i| format!("{name}{i}")).collect::<Vec<_>>().join(", ");
+    let ones = vec!["1"; 50_000].join(", ");
+    let typed = typed(&format!(
+        "g (float[50000] x) => (float[1] p49999) <int64[50000] n = {{{ones}}}> {{ {} = Split (x, n) }}",
+        parts("p")
+    ));
+    assert_eq!(typed.matches("float[1]").count(), 50_001);
 }
 
 /// ONNX's shape inference for opset 10, and ONNX Runtime with it, takes a sliced dimension for as
