@@ -10,8 +10,8 @@ use pt2onnx_tensor::DType;
 pub trait Types: Send {
     /// The results of a call, in the order of its schema's returns.
     ///
-    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`), with arguments by the names of
-    /// its schema and without those that have their default value. Known integers are
+    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`), with arguments by the names
+    /// of its schema and without those that have their default value. Known integers are
     /// [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
     /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`, which
     /// has all values that the node reads. `node.outputs` is empty: the interpreter names the

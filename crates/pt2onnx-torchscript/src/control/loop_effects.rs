@@ -109,8 +109,8 @@ impl Evaluator<'_> {
         Ok(parts.tensor)
     }
 
-    /// A variable begins each iteration with a copy of its tensor. That must be made where the loop
-    /// is, so that all that reads it by another name is known to be stale.
+    /// A variable begins each iteration with a copy of its tensor. The copy must be made where the
+    /// loop is, so that all that reads it by another name is known to be stale.
     fn carry_copy(&mut self, name: Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
         let slot = Slot::Variable(name.clone(), Vec::new());
         let known = carried.iter().position(|variable| variable.slot == slot);
