@@ -217,8 +217,8 @@ pub(crate) fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> i
     })
 }
 
-/// Writes an argument. `own` writes names of values, and kinds of arguments that have a form of
-/// their own there.
+/// Writes an argument. `own` writes names of values, and kinds of arguments that have another form
+/// there.
 pub(crate) fn write_argument(
     f: &mut fmt::Formatter<'_>,
     argument: &Argument,

@@ -47,7 +47,7 @@ fn round(func: Func, value: Number) -> Option<Number> {
     Some(Number::int(rounded))
 }
 
-/// What a comparison of two numbers in this order is; `None` for other functions.
+/// The result of comparing two numbers in this order; `None` for other functions.
 pub(crate) fn compares(func: Func, order: Ordering) -> Option<bool> {
     Some(match func {
         Func::Eq => order.is_eq(),

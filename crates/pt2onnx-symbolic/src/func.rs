@@ -3,7 +3,7 @@
 //! Each has a name in both spellings, a number of arguments, and returns an integer, a float or a
 //! truth value.
 
-/// What a function returns.
+/// The kind of result that a function returns.
 #[derive(PartialEq)]
 enum Kind {
     Int,

@@ -45,12 +45,7 @@ use crate::graph::ExportedProgram;
 use std::fmt::Display;
 
 pub use pt2onnx_symbolic::text::SyntaxError as ParseError;
-
-/// PyTorch's short name of an element type: `f32`.
-pub(crate) fn short_name(dtype: pt2onnx_tensor::DType) -> &'static str {
-    let short = words::SHORT.iter().find(|(other, _)| *other == dtype);
-    short.map_or("?", |(_, name)| name)
-}
+pub(crate) use words::short_name;
 
 /// Reads a program, as [`print()`] writes it.
 ///

@@ -1,9 +1,6 @@
 //! Writes programs as text.
 
-use super::{
-    short_name,
-    words::{self, RESERVED},
-};
+use super::words::{self, RESERVED, short_name};
 use crate::{
     graph::{
         ArgKind, Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, NamedArg, Node,

@@ -35,6 +35,12 @@ pub(super) const SHORT: [(DType, &str); 27] = [
     (DType::String, "str"),
 ];
 
+/// PyTorch's short name of an element type: `f32`.
+pub(crate) fn short_name(dtype: DType) -> &'static str {
+    let short = SHORT.iter().find(|(other, _)| *other == dtype);
+    short.map_or("?", |(_, name)| name)
+}
+
 /// Words that cannot be names of values.
 pub(super) const RESERVED: [&str; 11] =
     ["None", "True", "False", "inf", "nan", "infj", "nanj", "torch", "graph", "return", "Sym"];

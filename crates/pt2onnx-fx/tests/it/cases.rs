@@ -1,7 +1,7 @@
 //! Programs in text, and what passes make of them, or `error: ..`.
 //!
-//! A case of `tests/data/*.txt` is its name behind `# `, a program, `=>`, and the result. `UPDATE=1`
-//! writes the results.
+//! A case of `tests/data/*.txt` is its name behind `# `, a program, `=>`, and the result.
+//! `UPDATE=1` writes the results.
 
 use crate::support::data;
 use pt2onnx_fx::{

@@ -46,7 +46,7 @@ pub fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// What `read` makes of a file of these bytes, or the error's text, where the path is `FILE`.
+/// The result of reading a file of these bytes, or the error's text, where the path is `FILE`.
 pub fn read_file<T, E: ToString>(
     bytes: &[u8],
     read: impl Fn(&Path) -> Result<T, E>,

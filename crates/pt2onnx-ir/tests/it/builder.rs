@@ -46,7 +46,7 @@ fn emitted(inputs: &[(DType, &[&str])], body: impl Fn(&Builder, &[Value]) -> Vec
 
 const F: DType = DType::F32;
 
-/// What is wrong with `body`.
+/// The diagnostics of `body`.
 fn faults(body: impl FnOnce(&Builder)) -> String {
     let mut model = Model::new(26);
     let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());

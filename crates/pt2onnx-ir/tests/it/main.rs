@@ -16,7 +16,7 @@ fn model(text: &str) -> Model {
     text.parse().expect(text)
 }
 
-/// What the verifier finds.
+/// The errors that the verifier finds.
 fn errors(model: &Model) -> String {
     let errors = verify(model).err().unwrap_or_default();
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
