@@ -79,6 +79,12 @@ class Scope:
 
 def convert_path(path: str, options: str, translations: Sequence[Translation]) -> Program: ...
 def convert_bytes(archive: bytes, options: str, translations: Sequence[Translation]) -> Program: ...
+def convert_module(
+    package: bytes,
+    storages: Sequence[tuple[str, Lent]],
+    options: str,
+    translations: Sequence[Translation],
+) -> Program: ...
 def convert_program(
     json: list[bytes],
     storages: Sequence[Lent],

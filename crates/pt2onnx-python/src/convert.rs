@@ -8,7 +8,7 @@ use crate::{
     translate::{self, Translation},
 };
 use pt2onnx::{
-    Error, Exporter, Failed, OnnxProgram,
+    Error, Exporter, Failed, OnnxProgram, Source,
     fx::{Constant, archive},
     tensor::Storage,
 };
@@ -38,6 +38,24 @@ pub fn convert_bytes(
     let exporter = exporter(options, translations)?;
     let bytes = bytes::Bytes::from_owner(archive);
     program(py, || exporter.attempt(bytes))
+}
+
+/// Converts a module that torch.package's serialiser wrote, without the storages that are lent, by
+/// the names of their records.
+#[pyfunction]
+pub fn convert_module(
+    py: Python<'_>,
+    package: PyBackedBytes,
+    storages: Vec<(String, Lent)>,
+    options: &str,
+    translations: Vec<Translation>,
+) -> PyResult<Program> {
+    let exporter = exporter(options, translations)?;
+    let records = archive::Records::from_bytes(bytes::Bytes::from_owner(package));
+    let records = records.map_err(|error| errors::error(py, Error::Archive(error)))?;
+    let lent = storages.into_iter().map(|(name, lent)| (name, Storage::new(memory::lent(lent))));
+    let records = records.of_package(lent);
+    program(py, || exporter.attempt(Source::Records(records)))
 }
 
 /// Converts a program: its JSON, as archives hold it, and its tensors, which are views of

@@ -31,6 +31,7 @@ fn _pt2onnx(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("OPERATORS", emit::operators())?;
     module.add_function(wrap_pyfunction!(convert::convert_path, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(convert::convert_module, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_program, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_model, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_parts, module)?)?;

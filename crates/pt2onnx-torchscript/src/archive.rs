@@ -12,7 +12,7 @@ use pt2onnx_fx::{
         pickle::{self, Pickle, Rules},
     },
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     path::Path,
     sync::{
@@ -35,6 +35,9 @@ pub struct Archive {
     version: u32,
     files: Vec<SourceFile>,
     index: FxHashMap<String, Definition>,
+    /// Paths of parameters and of persistent buffers that the classes do not list: those of
+    /// modules that pt2onnx's Python package traced.
+    listed: [FxHashSet<String>; 2],
     /// How many bytes of source ranges may still be read.
     ranges: AtomicUsize,
 }
@@ -159,11 +162,17 @@ impl Archive {
             }
             None => 1,
         };
+        let listed = ["parameters", "buffers"].map(|kind| {
+            let text = records.get(&format!("pt2onnx/{kind}"));
+            let text = text.map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
+            text.unwrap_or_default().lines().map(str::to_owned).collect()
+        });
         let mut archive = Self {
             records,
             version,
             files: Vec::new(),
             index: FxHashMap::default(),
+            listed,
             ranges: AtomicUsize::new(MAX_RANGES),
         };
         archive.read_code()?;
@@ -200,6 +209,11 @@ impl Archive {
             self.files.push(SourceFile::new(path, text));
         }
         Ok(())
+    }
+
+    /// Whether a path is listed as that of a parameter, and as that of a persistent buffer.
+    pub(crate) fn lists(&self, path: &str) -> [bool; 2] {
+        self.listed.each_ref().map(|paths| paths.contains(path))
     }
 
     /// The version of the format: 3 to 10.

@@ -29,6 +29,8 @@ pub struct Records {
     bytes: Storage,
     /// By name, mostly without the folder that PyTorch puts all records in.
     entries: Arc<IndexMap<String, Entry>>,
+    /// Records that are in other memory, by name.
+    lent: Arc<IndexMap<String, Storage>>,
 }
 
 /// A record.
@@ -90,7 +92,27 @@ impl Records {
             Some(file) => entries(&place, Headers::new(file, length), length, folder)?,
             None => entries(&place, Cursor::new(all), length, folder)?,
         };
-        Ok(Self { place, bytes, entries: Arc::new(entries) })
+        Ok(Self { place, bytes, entries: Arc::new(entries), lent: Arc::default() })
+    }
+
+    /// The records of a module that torch.package's serialiser wrote, under the names that
+    /// `torch.jit.save` gives them. `storages` are those that are not in the zip: `0.storage`.
+    #[must_use]
+    pub fn of_package(self, storages: impl IntoIterator<Item = (String, Storage)>) -> Self {
+        const POOLS: [&str; 2] = ["data", "constants"];
+        let mut entries = IndexMap::with_capacity(self.entries.len());
+        for (name, entry) in &*self.entries {
+            if let Some(name) = name.strip_prefix(".data/ts_code/0/") {
+                entries.insert(name.to_owned(), entry.clone());
+            } else if let Some(name) = name.strip_prefix(".data/") {
+                entries.extend(POOLS.map(|pool| (format!("{pool}/{name}"), entry.clone())));
+            }
+            entries.insert(name.clone(), entry.clone());
+        }
+        let lent = storages.into_iter().flat_map(|(name, storage)| {
+            POOLS.map(|pool| (format!("{pool}/{name}"), storage.clone()))
+        });
+        Self { entries: Arc::new(entries), lent: Arc::new(lent.collect()), ..self }
     }
 
     /// The zip, for messages.
@@ -128,8 +150,8 @@ impl Records {
 
     /// The bytes of a record, if it is there and not compressed.
     pub fn get(&self, name: &str) -> Option<Storage> {
-        let entry = self.entries.get(name).filter(|entry| entry.inflated.is_none())?;
-        self.bytes.slice(entry.range.clone())
+        let entry = || self.entries.get(name).filter(|entry| entry.inflated.is_none());
+        self.lent.get(name).cloned().or_else(|| self.bytes.slice(entry()?.range.clone()))
     }
 
     /// The bytes of a record to parse, inflated if it is deflated, with its checksum verified.

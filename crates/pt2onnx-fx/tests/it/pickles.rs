@@ -2,8 +2,8 @@
 //! is called.
 
 use crate::support::{archive, data, read_file};
-use pt2onnx_fx::archive::state_dict;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_fx::archive::{Records, state_dict};
+use pt2onnx_tensor::{DType, Storage, Tensor};
 
 /// Reads a state dict of this pickle and one storage of 16 bytes, `0`.
 fn read(pickle: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
@@ -195,4 +195,29 @@ fn other_files() {
     assert_eq!(big.unwrap_err(), "FILE, record `data.pkl`: its storages are big-endian");
     let without = read_saved(&archive(&[pickle])).map(|_| ());
     assert!(without.unwrap_err().ends_with("`w` is described in an unsupported way"));
+}
+
+/// A module that torch.package's serialiser wrote has the names of torch.jit.save. Storages may be
+/// elsewhere.
+#[test]
+fn a_package_lends_storages() {
+    let bytes = archive(&[
+        ("m/.data/ts_code/0/data.pkl", "objects"),
+        ("m/.data/1.storage", "own"),
+        ("m/code/m.py", "code"),
+    ]);
+    let lent = [("0.storage".to_owned(), Storage::new("lent"))];
+    let records = Records::from_bytes(bytes).unwrap().of_package(lent);
+    let text = |name: &str| records.get(name).map(|storage| storage.bytes().to_vec());
+    for (name, expected) in [
+        ("data.pkl", "objects"),
+        ("code/m.py", "code"),
+        ("data/0.storage", "lent"),
+        ("constants/0.storage", "lent"),
+        ("data/1.storage", "own"),
+        ("constants/1.storage", "own"),
+    ] {
+        assert_eq!(text(name).as_deref(), Some(expected.as_bytes()), "{name}");
+    }
+    assert_eq!(text("data/2.storage"), None);
 }

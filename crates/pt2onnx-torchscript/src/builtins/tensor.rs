@@ -7,7 +7,7 @@ use crate::{
     eval::{Evaluator, Step, arith, const_eval, expected, to_fx::dtype_of, unsupported},
     schema::Type,
     types::Contents,
-    value::{Value, args, dyn_list::element_spec::element_type, known},
+    value::{Value, args, known},
 };
 use pt2onnx_fx::{
     ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number,
@@ -314,18 +314,17 @@ impl Evaluator<'_> {
         self.aten("view_as_complex", vec![pairs])
     }
 
-    /// The element type of numbers, or of a list if there are none.
-    fn natural_dtype(&self, list: &Value, numbers: &[Value]) -> DType {
-        let types: Vec<Option<Type>> = match numbers {
-            [] => vec![self.element(list)],
-            _ => numbers.iter().map(element_type).collect(),
-        };
-        if types.iter().all(|ty| *ty == Some(Type::Bool)) {
+    fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
+        let float = |v: &Value| matches!(v, Value::Float(_));
+        let element = if numbers.is_empty() { self.element(value) } else { None };
+        if element == Some(Type::Bool) {
             DType::Bool
-        } else if types.iter().all(|ty| matches!(ty, Some(Type::Bool | Type::Int))) {
-            DType::I64
-        } else {
+        } else if numbers.iter().any(float) || numbers.is_empty() && element != Some(Type::Int) {
             self.cx.types.default_dtype()
+        } else if !numbers.is_empty() && numbers.iter().all(|v| matches!(v, Value::Bool(_))) {
+            DType::Bool
+        } else {
+            DType::I64
         }
     }
 

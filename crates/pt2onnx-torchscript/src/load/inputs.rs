@@ -84,10 +84,15 @@ impl Given {
     /// Parses the text of `--input NAME=TEXT`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        if let Some((dtype, rest)) = text.split_once('[')
-            && let Ok(tensor) = parse_tensor(dtype, rest)
-        {
-            return tensor;
+        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
+            let dtype = dtype.trim();
+            let own = DType::from_name(dtype);
+            let sizes: Option<Vec<Size>> = size_texts(sizes).map(Size::parse).collect();
+            match (sizes.filter(|sizes| Size::are_possible(sizes)), own, Kind::named(dtype)) {
+                (Some(sizes), Some(dtype), _) => return Self::Tensor(dtype, sizes),
+                (Some(sizes), None, Some(kind)) => return Self::Quantized(kind.ints(), sizes),
+                _ => {}
+            }
         }
         // Quotes make a text of what is a number or `none` without.
         if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -110,25 +115,8 @@ impl Given {
     }
 }
 
-/// The tensor of `float32[n,4]`, divided at the bracket, or why it is none.
-fn parse_tensor(dtype: &str, rest: &str) -> Result<Given, String> {
-    let name = dtype.trim();
-    let (of, dtype): (fn(DType, Vec<Size>) -> Given, _) =
-        match (DType::from_name(name), Kind::named(name)) {
-            (Some(dtype), _) => (Given::Tensor, dtype),
-            (None, Some(kind)) => (Given::Quantized, kind.ints()),
-            (None, None) => return Err(format!("`{dtype}` is no element type")),
-        };
-    let sizes = rest.strip_suffix(']').ok_or("the sizes do not end in `]`")?;
-    let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty()).map(|size| {
-        Size::parse(size).ok_or_else(|| format!("`{size}` is neither a size nor the name of one"))
-    });
-    let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
-    if Size::are_possible(&sizes) {
-        Ok(of(dtype, sizes))
-    } else {
-        Err("no tensor has so many elements".to_owned())
-    }
+fn size_texts(sizes: &str) -> impl Iterator<Item = &str> {
+    sizes.split(',').map(str::trim).filter(|size| !size.is_empty())
 }
 
 /// Why a text is not a value of the type; none if it is a value of another type.
@@ -137,7 +125,17 @@ fn wrong(text: &str) -> Option<String> {
         return Some("there is nothing behind `=`".to_owned());
     }
     if let Some((dtype, rest)) = text.split_once('[') {
-        return parse_tensor(dtype, rest).err();
+        let name = dtype.trim();
+        if DType::from_name(name).is_none() && Kind::named(name).is_none() {
+            return Some(format!("`{dtype}` is no element type"));
+        }
+        let Some(sizes) = rest.strip_suffix(']') else {
+            return Some("the sizes do not end in `]`".to_owned());
+        };
+        return Some(match size_texts(sizes).find(|size| Size::parse(size).is_none()) {
+            Some(size) => format!("`{size}` is neither a size nor the name of one"),
+            None => "no tensor has so many elements".to_owned(),
+        });
     }
     let number = text.parse::<f64>().is_ok();
     number.then(|| format!("`{text}` is too large for a number"))

@@ -180,8 +180,12 @@ impl Evaluator<'_> {
                 return unsupported("an attribute without name");
             };
             let name = Name::from(&**name);
-            let role = role_of(&class, &name);
             let path = place.part(&name);
+            let role = match self.cx.archive.lists(&path) {
+                [true, _] => Role::Parameter,
+                [_, true] => Role::Buffer,
+                _ => role_of(&class, &name),
+            };
             let value = self.value(loader, value, Location { role, ..place.at(&path) })?;
             if let Value::Object(object) = &object
                 && let Some(Item::Object { attributes, .. }) = self.state.heap.get_mut(object.0)

@@ -195,6 +195,7 @@ impl Exporter {
         let records = match source {
             Source::File(path) => Records::open(&path),
             Source::Bytes(bytes) => Records::from_bytes(bytes),
+            Source::Records(records) => Ok(records),
             Source::Program(program) => return SourceProgram::exported(*program, &self.options),
         };
         archives::read(records.map_err(Error::Archive)?, &self.options, &self.registry, report)

@@ -1,7 +1,7 @@
 //! The source of an export.
 
 use bytes::Bytes;
-use pt2onnx_fx::ExportedProgram;
+use pt2onnx_fx::{ExportedProgram, archive::Records};
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
@@ -15,6 +15,8 @@ pub enum Source<'a> {
     File(Cow<'a, Path>),
     /// An archive in memory. Weights are views of the bytes.
     Bytes(Bytes),
+    /// An archive whose records were found before.
+    Records(Records),
     /// A program that was read before.
     Program(Box<ExportedProgram>),
 }
@@ -24,7 +26,7 @@ impl Source<'_> {
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
-            Self::Bytes(_) | Self::Program(_) => None,
+            Self::Bytes(_) | Self::Records(_) | Self::Program(_) => None,
         }
     }
 }
