@@ -23,8 +23,11 @@ _Sizes = Sequence[Any]
 #: The size that dimensions get instead of 0 and 1.
 LARGER = 5
 
+#: Another size from that of the example.
+Growth = Callable[[int], int]
+
 #: The new sizes that are tried in turn: sizes may have to be even, or multiples of the old ones.
-_GROWTHS: tuple[Callable[[int], int], ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
+GROWTHS: tuple[Growth, ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
 
 
 def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
@@ -108,8 +111,9 @@ def of_leaves(
     kwargs: Kwargs,
     leaves: Sequence[TensorLeaf],
     fixed: Collection[str] = (),
+    growths: Sequence[Growth] = GROWTHS,
 ) -> Iterator[Example]:
-    """Arguments with larger dynamic dimensions: by one, and twice as large.
+    """Arguments with other dynamic dimensions: by default larger by one, and twice as large.
 
     Args:
         names: The names of the positional arguments.
@@ -117,8 +121,9 @@ def of_leaves(
         kwargs: The keyword arguments.
         leaves: The tensors within the arguments.
         fixed: Names of dimensions that keep their size.
+        growths: The sizes to try.
     """
-    for growth in _GROWTHS:
+    for growth in growths:
         sizes = _shapes.SizeNames(fixed)
         grown: dict[str, object] = {}
         dims: dict[str, int] = {}

@@ -68,10 +68,10 @@ def export(
         opset_version: The opset, 7 to 26. By default 20, or the lowest newer one that the model
             needs, with a warning.
         dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are
-            inputs, unused inputs are left out, symbolic functions are used, and a trace may follow
-            the values of the arguments. ``input_names`` may also name parameters and buffers,
-            parameters are inputs if ``export_params`` is False, and ``operator_export_type`` gives
-            nodes ``ATen``.
+            inputs, unused inputs are left out, symbolic functions are used. A trace is tried first,
+            and compared with the module; if nothing else works, it may follow the values of the
+            arguments. ``input_names`` may also name parameters and buffers, parameters are inputs
+            if ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights. By default it does,
             with ``dynamo=False`` only if they do not fit into ``f``.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions
@@ -99,8 +99,8 @@ def export(
         custom_opsets: Versions of other domains.
         export_modules_as_functions: True makes an ONNX function of each kind of module, a set of
             classes only of these.
-        fallback: Whether a trace may follow the values of the arguments if no other strategy works,
-            as with ``dynamo=False``.
+        fallback: Whether a trace is tried first, and may follow the values of the arguments if no
+            other strategy works, as with ``dynamo=False``.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``,
             ``mutations="pairs"``, ``assume_finite=True``, ...
 

@@ -159,7 +159,7 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
             make["_dataclass_to_dict"] = lambda _: _identity
             make["json"] = lambda _: _Pieces(_plainly(serde._Union))
-        with _patches.LOCK, _patches.applied("serialize", make), _without_gc():
+        with _patches.LOCK, _patches.applied("serialize", make), without_gc():
             text: bytes = serde.serialize(program).exported_program
         _trim()
         return text
@@ -276,7 +276,7 @@ def _saved_json(program: torch.export.ExportedProgram) -> bytes:
 
 
 @contextlib.contextmanager
-def _without_gc() -> Generator[None, None, None]:
+def without_gc() -> Generator[None, None, None]:
     """Serialising makes many objects and no garbage: a search for it would take half of the
     time."""
     enabled = gc.isenabled()

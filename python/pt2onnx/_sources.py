@@ -15,7 +15,7 @@ from ._cx import Function
 from ._errors import ConversionError, OnnxExporterError, native_errors
 from ._program import ONNXProgram
 from ._program._origin import Example
-from ._pt2onnx import Program, convert_bytes, convert_program
+from ._pt2onnx import Program, convert_bytes, convert_module, convert_program
 from ._types import Args, Kwargs
 from .hf import _names
 
@@ -244,7 +244,11 @@ class ScriptSource:
         dims = {**renamed, **cast(dict[str, str], options.get("rename_dim") or {})}
         text = _option_json.to_json({**options, "input": specs, "rename_dim": dims})
         with native_errors():
-            native = convert_bytes(self._script.archive, text, table)
+            package = self._script.package
+            if package.storages is None:
+                native = convert_bytes(package.archive, text, table)
+            else:
+                native = convert_module(package.archive, package.storages, text, table)
         return ONNXProgram(native, origin=self._script)
 
 

@@ -150,6 +150,13 @@ PATCHES = (
         "the program is printed for a log that nobody reads",
     ),
     Patch(
+        "trace",
+        "torch.jit._trace",
+        "_trace_module_map",
+        "2.6-",
+        "nodes keep the paths of modules without a ScriptModule of Python for each",
+    ),
+    Patch(
         "symbolic",
         "torch.autograd:Function.__subclasses__()",
         "forward",

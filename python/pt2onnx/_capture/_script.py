@@ -18,6 +18,7 @@ from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Args, Kwargs
 from . import _jit
+from ._module_trace import Package
 
 #: Element types of numbers that stay free.
 _FREE: dict[type, str] = {bool: "bool[]", int: "int64[]", float: "float64[]"}
@@ -28,13 +29,13 @@ class Script:
 
     def __init__(
         self,
-        archive: bytes,
+        package: Package,
         parameters: Sequence[str],
         leaves: Sequence[Leaf],
         *,
         paths: Sequence[str] | None = None,
     ) -> None:
-        self.archive = archive
+        self.package = package
         self.parameters = list(parameters)
         self.leaves = list(leaves)
         #: The paths of the leaves in the arguments, if the archive is a trace with other names.
@@ -163,7 +164,7 @@ def of_model(model: Any, args: Args, kwargs: Kwargs, shapes: object) -> Script:
         defaults = {one.name: one.default_value for one in rest if one.has_default_value()}
         unset = _leaves.flatten(defaults, None)
         leaves += [dataclasses.replace(leaf, default=True) for leaf in unset]
-    return Script(file.getvalue(), parameters, leaves)
+    return Script(Package(file.getvalue()), parameters, leaves)
 
 
 def _parameters(model: Any) -> list[str]:
@@ -201,4 +202,4 @@ def with_axes(script: Script, given: _shapes.DynamicAxes) -> Script:
         elif name not in outputs:
             _shapes.warn_unknown_axes(name)
     leaves = [dataclasses.replace(leaf, axes=axes.get(leaf.path)) for leaf in script.leaves]
-    return Script(script.archive, script.parameters, leaves)
+    return Script(script.package, script.parameters, leaves)

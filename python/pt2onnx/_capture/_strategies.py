@@ -19,7 +19,7 @@ from .._report import Steps
 from .._sources import ProgramSource, ScriptSource, Source
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _guards, _torch_export, _trace
+from . import _guards, _torch_export, _trace, _trace_check
 from ._script import Script
 from ._torch_export import Call, Captured
 
@@ -168,6 +168,58 @@ class Capturer:
             TorchExportError: None leads to a model. It has the error of each.
         """
         call = self._call
+        failures: dict[str, BaseException] = {}
+        shapes = _shapes.for_torch(call.shapes)
+        if problem := _shapes.problem(call.model, call.args, call.kwargs, shapes):
+            raise _torch_export.failed({_torch_export.STRATEGIES[0].name: problem})
+        if self._allow_value_traces and (found := self._by_trace(translate, failures)):
+            return found
+        try:
+            return self._by_others(translate, dataclasses.replace(call, shapes=shapes))
+        except TorchExportError as error:
+            failures.update(error.failures_by_strategy)
+            raise _torch_export.failed(failures) from error.__cause__
+
+    def _by_trace(
+        self, translate: Translate, failures: dict[str, BaseException]
+    ) -> tuple[ONNXProgram, Captured] | None:
+        """The model of a trace that was compared with the module: see ``_trace_check``.
+
+        Args:
+            translate: Translates a source.
+            failures: Gets the error if there is no such model.
+        """
+        call, step = self._call, "Obtain model graph with `torch.jit.trace`..."
+        if self._legacy:
+            # Numbers are inputs.
+            args, kwargs = numbers_as_tensors(call.args, call.kwargs)
+            call = dataclasses.replace(call, args=args, kwargs=kwargs)
+        try:
+            if _trace.has_dynamic_numbers(call):
+                raise NoMatch("a trace fixes numbers that are to be dynamic")
+            with self._calls_as_ops():
+                traced = _trace.traced(call)
+                if self._symbolic and call.shapes is not None:
+                    raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
+                notes = _trace_check.check(traced)
+            made = translate(ScriptSource(traced.script(), self._symbolic))
+        except Exception as failure:
+            self._steps.say(f"{step} ❌")
+            failures[Trace.name] = failure
+            return None
+        self._steps.say(f"{step} ✅")
+        for note in notes:
+            _errors.warn(f"The model may be wrong for other arguments: {note}")
+        return made, Captured(None, Trace.name, failures)
+
+    def _by_others(self, translate: Translate, plain: Call) -> tuple[ONNXProgram | None, Captured]:
+        """The model or the capture by torch.export, else by TorchScript: see ``run``.
+
+        Args:
+            translate: Translates a source.
+            plain: The module, with dynamic shapes that torch.export takes.
+        """
+        call = self._call
         if self._allow_value_traces and _leaves.has_tensor_keys((*call.args, call.kwargs)):
             # The exporter of TorchScript has them as inputs.
             constant = TypeError(
@@ -175,10 +227,6 @@ class Capturer:
             )
             error = _torch_export.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
-        shapes = _shapes.for_torch(call.shapes)
-        if problem := _shapes.problem(call.model, call.args, call.kwargs, shapes):
-            raise _torch_export.failed({_torch_export.STRATEGIES[0].name: problem})
-        plain = dataclasses.replace(call, shapes=shapes)
         leaves = _pytree.leaves((call.args, call.kwargs))
         if self._legacy and any(type(leaf) in (bool, int, float) for leaf in leaves):
             args, kwargs = numbers_as_tensors(call.args, call.kwargs)

@@ -3,31 +3,58 @@ capture."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import torch
 from torch.jit import _trace as torch_trace
 
-from .. import _errors, _examples, _leaves, _shapes, _symbolic
+from .. import _compare, _errors, _examples, _leaves, _shapes, _symbolic
 from .._buffers import keeping_buffers
-from .._leaves import TensorLeaf
+from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model, is_items
-from . import _jit, _patches, _script
+from . import _jit, _module_trace, _patches, _script
 from ._jit import JitGraph, JitNode
+from ._module_trace import ModuleTrace
 from ._script import Script
 from ._torch_export import Call, as_module
 
 
 class TraceWarning(Exception):
     """A trace that holds for its arguments only. The text has the reason."""
+
+
+@dataclasses.dataclass
+class Traced:
+    """A trace of a module or function, whose inputs are the tensors of the arguments.
+
+    ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
+    Python code that read values of tensors.
+    """
+
+    call: Call
+    code: Any
+    flat: Callable[..., object]
+    leaves: list[TensorLeaf]
+    notes: list[str]
+
+    def script(self) -> Script:
+        """The archive."""
+        own = [dataclasses.replace(leaf, path=leaf.path.replace(".", "_")) for leaf in self.leaves]
+        paths = [leaf.path for leaf in self.leaves]
+        if isinstance(self.code, ModuleTrace):
+            package = self.code.package()
+        else:
+            package = _script.of_model(self.code, (), {}, None).package
+        return Script(package, positional_names(self.call), own, paths=paths)
 
 
 def trace(call: Call, strict: bool) -> tuple[Script, list[str]]:
@@ -38,19 +65,15 @@ def trace(call: Call, strict: bool) -> tuple[Script, list[str]]:
         strict: Whether the module must take other sizes of the dynamic dimensions.
 
     Returns:
-        The trace, and notes on Python code that read values of tensors.
+        The trace, and notes on what it does not hold for.
 
     Raises:
         Exception: The errors of PyTorch.
     """
-    traced, leaves, caught = _traced(call)
-    paths = [leaf.path for leaf in leaves]
-    archive = _script.of_model(traced, (), {}, None).archive
-    own = [dataclasses.replace(leaf, path=leaf.path.replace(".", "_")) for leaf in leaves]
-    notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
-    notes = notes or _notes_at_other_sizes(traced.inlined_graph, call, leaves, strict)
-    script = Script(archive, _positional_names(call), own, paths=paths)
-    return script, list(dict.fromkeys(notes))
+    found = traced(call)
+    graph = found.code.inlined_graph
+    notes = found.notes or _notes_at_other_sizes(graph, call, found.leaves, strict)
+    return found.script(), notes
 
 
 def graph(call: Call) -> JitGraph:
@@ -59,7 +82,7 @@ def graph(call: Call) -> JitGraph:
     Raises:
         Exception: The errors of PyTorch.
     """
-    found: JitGraph = _traced(dataclasses.replace(call, shapes=None))[0].inlined_graph
+    found: JitGraph = _trace_call(dataclasses.replace(call, shapes=None)).code.inlined_graph
     return found.copy()
 
 
@@ -84,14 +107,68 @@ def script(model: Model, call: Call, strict: bool) -> Script:
         return _script.of_model(scripted, call.args, call.kwargs, call.shapes)
 
 
-def run(call: Call) -> None:
-    """Runs the module or function in Python.
+def run(call: Call) -> object:
+    """The result of the module or function in Python.
 
     Raises:
         Exception: Its errors.
     """
     with _patches.exporting(), torch.no_grad(), keeping_buffers(call.model):
-        call.model(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
+        return call.model(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
+
+
+def compare(traced: Traced, other: Call) -> Exception | None:
+    """The error of the module with these arguments; None if it takes them.
+
+    Raises:
+        TraceWarning: The trace returns something else.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with _same_numbers():
+                expected = list(result_tensors(run(other)))
+        except Exception as error:
+            return error
+        inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
+        try:
+            with torch.no_grad(), keeping_buffers(other.model), _same_numbers():
+                found = list(result_tensors(traced.code(*inputs)))
+        except Exception as error:
+            raise TraceWarning(f"the trace fails ({_errors.brief(error)})") from error
+    if len(found) != len(expected):
+        raise TraceWarning("the trace returns another number of tensors than the module")
+    for one, another in zip(found, expected, strict=True):
+        alike = one.shape == another.shape and one.dtype == another.dtype
+        plain = [part.dequantize() if part.is_quantized else part for part in (one, another)]
+        problem = _compare.compare("", plain[0], plain[1]).problem
+        if problem and not (alike and _suppresses(traced)):
+            raise TraceWarning(f"the trace returns something else than the module: {problem}")
+    if not any(map(_is_telling, expected)):
+        graphs = traced.code.inlined_graph, _trace_call(other).code.inlined_graph
+        if notes := differences(*graphs):
+            raise TraceWarning(notes[0])
+    return None
+
+
+@contextlib.contextmanager
+def _same_numbers() -> Generator[None, None, None]:
+    """Random numbers are the same in all these contexts, and go on afterwards as before."""
+    random = cast(Any, torch.random)
+    with random.fork_rng(devices=[]):
+        random.manual_seed(0)
+        yield
+
+
+def _suppresses(traced: Traced) -> bool:
+    """Whether a trace has a non-maximum suppression: torchvision computes it by another formula
+    while it is traced, which chooses others of the boxes that have one score."""
+    return bool(traced.code.inlined_graph.findAllNodes("torchvision::nms"))
+
+
+def _is_telling(result: torch.Tensor) -> bool:
+    """Whether a result shows how it was computed: its elements are not all equal."""
+    return result.numel() == 1 or bool((result != result.flatten()[:1]).any())
 
 
 def run_at_other_sizes(call: Call) -> None:
@@ -101,14 +178,14 @@ def run_at_other_sizes(call: Call) -> None:
         TraceWarning: It fails at all of them.
     """
     failure: Exception | None = None
-    for example in _at_other_sizes(call, _tensor_leaves(call)):
+    for example in _at_other_sizes(call, tensor_leaves(call)):
         try:
-            return run(dataclasses.replace(call, args=example.args, kwargs=example.kwargs))
+            run(dataclasses.replace(call, args=example.args, kwargs=example.kwargs))
+            return
         except Exception as error:
             failure = error
     if failure is not None:
-        raise TraceWarning(_fails(failure))
-    return None
+        raise TraceWarning(fails(failure))
 
 
 def _notes_at_other_sizes(
@@ -120,33 +197,42 @@ def _notes_at_other_sizes(
     for example in _at_other_sizes(call, leaves):
         try:
             other = Call(call.model, example.args, example.kwargs, None)
-            return _differences(graph, _traced(other)[0].inlined_graph)
+            return differences(graph, _trace_call(other).code.inlined_graph)
         except Exception as error:
-            notes = [_fails(error)] if strict else []
+            notes = [fails(error)] if strict else []
     return notes
 
 
 def _at_other_sizes(call: Call, leaves: Sequence[TensorLeaf]) -> Iterator[Example]:
-    return _examples.of_leaves(_positional_names(call), call.args, call.kwargs, leaves)
+    return _examples.of_leaves(positional_names(call), call.args, call.kwargs, leaves)
 
 
-def _positional_names(call: Call) -> list[str]:
+def positional_names(call: Call) -> list[str]:
     forward = cast(Model, getattr(call.model, "forward", call.model))
     return _leaves.positional_names(forward, len(call.args))
 
 
-def _tensor_leaves(call: Call) -> list[TensorLeaf]:
-    """The tensors within the arguments, with their dynamic axes."""
+def tensor_leaves(call: Call) -> list[TensorLeaf]:
+    """The tensors within the arguments of a call, with their dynamic axes."""
+    return [leaf for leaf in _all_leaves(call) if isinstance(leaf, TensorLeaf)]
+
+
+def _all_leaves(call: Call) -> list[Leaf]:
     axes = _shapes.by_argument(call.model, call.args, call.kwargs, call.shapes)
-    return _leaves.tensors(_leaves.by_name(_positional_names(call), call.args, call.kwargs), axes)
+    return _leaves.flatten(_leaves.by_name(positional_names(call), call.args, call.kwargs), axes)
 
 
-def _fails(error: Exception) -> str:
+def has_dynamic_numbers(call: Call) -> bool:
+    """Whether dynamic shapes make a number dynamic, which a trace fixes."""
+    return any(leaf.is_number and leaf.axes for leaf in _all_leaves(call))
+
+
+def fails(error: Exception) -> str:
     """The note that a module fails at other sizes."""
     return f"The module fails at other sizes of the dynamic dimensions ({_errors.brief(error)})"
 
 
-def _differences(one: JitGraph, other: JitGraph) -> list[str]:
+def differences(one: JitGraph, other: JitGraph) -> list[str]:
     """A note on the first node in which two traces differ: in the operator, or in a constant."""
     ours, theirs = list(one.nodes()), list(other.nodes())
     pairs = enumerate(zip(ours, theirs, strict=False))
@@ -178,13 +264,26 @@ def _same(a: object, b: object) -> bool:
     return not isinstance(a, (bool, int, float, str)) or a == b or a != a
 
 
-def _traced(call: Call) -> tuple[Any, list[TensorLeaf], list[warnings.WarningMessage]]:
-    """A trace, its inputs, and the warnings of the tracer."""
+def traced(call: Call) -> Traced:
+    """Traces a module or function, and compares the trace for its own arguments: sizes are tensors
+    in a trace, which are other keys of a dict.
+
+    Raises:
+        TraceWarning: The trace returns something else.
+        Exception: The errors of PyTorch.
+    """
+    found = _trace_call(call)
+    if error := compare(found, call):
+        raise error
+    return found
+
+
+def _trace_call(call: Call) -> Traced:
     module = as_module(call.model)
     forward: Callable[..., object] = module.forward
     args, kwargs = call.args, call.kwargs
     names = _leaves.positional_names(forward, len(args))
-    leaves = _tensor_leaves(dataclasses.replace(call, model=module))
+    leaves = tensor_leaves(dataclasses.replace(call, model=module))
     paths = [leaf.path for leaf in leaves]
     if not paths:
         raise TypeError("a trace needs a tensor among the arguments")
@@ -192,10 +291,11 @@ def _traced(call: Call) -> tuple[Any, list[TensorLeaf], list[warnings.WarningMes
     def flat(*tensors: torch.Tensor) -> object:
         values: dict[str, object] = dict(zip(paths, tensors, strict=True))
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
-        results = tuple(_tensors(forward(*own_args, **own_kwargs)))
+        results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
         return results if len(results) != 1 else results[0]
 
-    _sign(flat, [path.replace(".", "_") for path in paths])
+    inputs = [path.replace(".", "_") for path in paths]
+    _sign(flat, inputs)
     with (
         _patches.replaced(module, "forward", flat),
         keeping_buffers(module),
@@ -206,19 +306,24 @@ def _traced(call: Call) -> tuple[Any, list[TensorLeaf], list[warnings.WarningMes
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
         examples = tuple(leaf.value.detach().clone() for leaf in leaves)
-        tracer = cast(Any, torch.jit).trace
-        traced: Any = tracer(module, examples, check_trace=False, strict=False)
-    _inline_functions(traced)
-    return traced, leaves, caught
+        if _module_trace.supports(module):
+            code = _module_trace.trace(module, lambda *given: module(*given), inputs, examples)
+        else:
+            tracer = cast(Any, torch.jit).trace
+            code = tracer(module, examples, check_trace=False, strict=False)
+    _inline_functions(code)
+    notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
+    return Traced(call, code, flat, leaves, list(dict.fromkeys(notes)))
 
 
-def _inline_functions(traced: Any) -> None:
+def _inline_functions(code: Any) -> None:
     """Replaces calls of autograd functions in a trace by the nodes of their ``forward``: a trace
     that calls Python cannot be saved. Where symbolic functions are used, calls of those that have
     one are ops, and not among these."""
-    for module in traced.modules():
-        for name in module._c._method_names():
-            graph: JitGraph = module._c._get_method(name).graph
+    own = isinstance(code, ModuleTrace)
+    for module in code.modules() if own else [part._c for part in code.modules()]:
+        for name in module._method_names():
+            graph: JitGraph = module._get_method(name).graph
             while call := _function_call(graph):
                 _inline(graph, call)
 
@@ -269,7 +374,7 @@ def _sign(function: Callable[..., object], names: Sequence[str]) -> None:
     vars(function)["__signature__"] = signature
 
 
-def _tensors(result: object) -> Iterator[torch.Tensor]:
+def result_tensors(result: object) -> Iterator[torch.Tensor]:
     """The tensors and numbers within a result, in order.
 
     Raises:
@@ -281,13 +386,13 @@ def _tensors(result: object) -> Iterator[torch.Tensor]:
         yield torch.tensor(result)
     elif isinstance(result, Mapping):
         for value in cast(Mapping[object, object], result).values():
-            yield from _tensors(value)
+            yield from result_tensors(value)
     elif is_items(result):
         for value in result:
-            yield from _tensors(value)
+            yield from result_tensors(value)
     elif dataclasses.is_dataclass(result):
         for field in dataclasses.fields(result):
-            yield from _tensors(getattr(result, field.name))
+            yield from result_tensors(getattr(result, field.name))
     elif result is not None:
         raise TypeError(f"a result of type {type(result).__name__} holds no tensors that are known")
 

@@ -1,0 +1,195 @@
+"""Traces of modules whose weights stay where they are.
+
+``torch.jit.trace`` makes a ScriptModule of Python for each module, which takes most of its time,
+and keeps types and graphs in memory until the process ends. A ``ModuleTrace`` has modules of C++ in
+a compilation unit that is freed with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from .. import _serialize
+from . import _patches
+from ._jit import JitGraph
+
+if TYPE_CHECKING:
+    from .._pt2onnx import Lent
+
+#: Classes of tensors that a ``ModuleTrace`` can hold.
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+_C = cast(Any, torch._C)
+
+
+@dataclasses.dataclass
+class Package:
+    """A module in TorchScript.
+
+    ``storages`` are those that the archive lacks, by record. They are None if torch.jit.save wrote
+    it, which leaves out none.
+    """
+
+    archive: bytes
+    storages: list[tuple[str, Lent]] | None = None
+
+
+@dataclasses.dataclass
+class ModuleTrace:
+    """A trace of a function of a module.
+
+    ``code`` is its module of C++, and ``unit`` the compilation unit that has its types, which the
+    module does not keep. The tensors of the traced module are listed by path.
+    """
+
+    unit: Any
+    code: Any
+    parameters: dict[str, torch.Tensor]
+    buffers: dict[str, torch.Tensor]
+    attributes: dict[str, torch.Tensor]
+    #: How long tracing took.
+    seconds: float = 0.0
+
+    @property
+    def inlined_graph(self) -> JitGraph:
+        """A copy of its graph, without calls of methods."""
+        graph: JitGraph = self.code._get_method("forward").graph.copy()
+        _C._jit_pass_inline(graph)
+        return graph
+
+    def __call__(self, *tensors: torch.Tensor) -> object:
+        """Runs the trace."""
+        with cast(Any, torch.jit).optimized_execution(False):
+            return self.code._get_method("forward")(*tensors)
+
+    def modules(self) -> Iterator[Any]:
+        """Its modules of C++."""
+        found = [self.code]
+        for module in found:
+            found += [child for _, child in _C.ModuleDict(module).items()]
+        return iter(found)
+
+    def package(self) -> Package:
+        """The archive, without the storages of weights."""
+        file = io.BytesIO()
+        writer = _C.PyTorchFileWriter(file)
+        # Otherwise the oldest version, whose operators compute something else.
+        writer.set_min_version(_C._get_max_operator_version())
+        serializer = _C.ScriptModuleSerializer(writer)
+        context = serializer.storage_context()
+        storages: dict[str, Lent] = {}
+        tensors = {**self.parameters, **self.buffers, **self.attributes}
+        for tensor in tensors.values():
+            if not tensor.is_quantized:
+                storage = tensor.untyped_storage()
+                # Storages that the serialiser knows are not written.
+                name = f"{context.get_or_add_storage(storage)}.storage"
+                storages[name] = (storage.data_ptr(), storage.nbytes(), storage)
+        serializer.serialize(self.code, 0)
+        serializer.write_files("code/")
+        for kind, names in (("parameters", self.parameters), ("buffers", self.buffers)):
+            text = "\n".join(names).encode()
+            writer.write_record(f"pt2onnx/{kind}", text, len(text))
+        writer.write_end_of_file()
+        return Package(file.getvalue(), list(storages.items()))
+
+
+def supports(module: torch.nn.Module) -> bool:
+    """Whether a module has only what a ``ModuleTrace`` can hold: no modules in TorchScript, objects
+    of C++ or tensors of other classes."""
+    for part in module.modules():
+        tensors = (*part._parameters.values(), *part._buffers.values())
+        if isinstance(part, torch.jit.ScriptModule):
+            return False
+        if any(tensor is not None and type(tensor) not in _PLAIN for tensor in tensors):
+            return False
+        values = vars(part).values()
+        if any(isinstance(value, (torch.ScriptObject, torch.jit.ScriptModule)) for value in values):
+            return False
+    return True
+
+
+def trace(
+    module: torch.nn.Module,
+    function: Callable[..., object],
+    names: Sequence[str],
+    examples: Sequence[torch.Tensor],
+) -> ModuleTrace:
+    """A trace of a function that calls a module.
+
+    Args:
+        module: The module, which ``supports`` accepts.
+        function: The function of tensors.
+        names: The names of its parameters.
+        examples: Its arguments.
+
+    Raises:
+        Exception: The errors of PyTorch.
+    """
+    start = time.monotonic()
+    traced = _tree(module)
+    named = cast(Iterator[tuple[str, object]], module.named_modules())
+    scopes: dict[object, object] = {part: f"__module.{path}" for path, part in named if path}
+    scopes["__module"] = module
+
+    def no_name(_: object) -> str:
+        return ""
+
+    with (
+        _patches.applied("trace", {"_trace_module_map": lambda _: scopes}),
+        _without_autocast_cache(),
+        _serialize.without_gc(),
+    ):
+        traced.code._create_method_from_trace(
+            "forward", function, tuple(examples), no_name, False, False, list(names), False
+        )
+    traced.seconds = time.monotonic() - start
+    return traced
+
+
+def _tree(module: torch.nn.Module) -> ModuleTrace:
+    """Modules of C++ with the tensors of a module and of those in it, without code."""
+    unit = _C.CompilationUnit()
+    tensor_type = _C.TensorType.get()
+    made: dict[int, Any] = {}
+    trace = ModuleTrace(unit, None, {}, {}, {})
+
+    def one(part: torch.nn.Module, path: str) -> Any:
+        if id(part) in made:
+            return made[id(part)]
+        name = cast(Any, torch)._jit_internal._qualified_name(type(part))
+        code = made[id(part)] = _C.ScriptModule(name, unit, True)
+        plain = {key: value for key, value in vars(part).items() if type(value) is torch.Tensor}
+        for key, value in {**part._parameters, **part._buffers, **plain}.items():
+            if value is not None:
+                code._register_attribute(key, tensor_type, value)
+                is_attribute = key in plain or key in part._non_persistent_buffers_set
+                kind = trace.attributes if is_attribute else trace.buffers
+                kind = trace.parameters if key in part._parameters else kind
+                kind[f"{path}{key}"] = value
+        for key, child in part._modules.items():
+            if child is not None:
+                inner = one(child, f"{path}{key}.")
+                code._register_attribute(key, inner._type(), inner)
+        return code
+
+    trace.code = one(module, "")
+    return trace
+
+
+@contextlib.contextmanager
+def _without_autocast_cache() -> Generator[None, None, None]:
+    """The tracer does not see casts that autocast took from its cache."""
+    enabled = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(enabled)

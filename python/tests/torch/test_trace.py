@@ -1,0 +1,120 @@
+"""dynamo=False: traces that are compared with the module, and the strategies after them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pt2onnx
+import pytest
+import torch
+from helpers import Call, same
+from pt2onnx._capture import _trace
+from pt2onnx._capture._torch_export import Call as Captured
+
+X = torch.rand(4, 8)
+
+
+def exported(function: Callable[..., Any], x: torch.Tensor = X) -> pt2onnx.ONNXProgram:
+    return pt2onnx.export(
+        Call(function).eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "n"}}
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.view(x.shape[0], 2, 4).sum(-1),
+        lambda x: torch.zeros(x.shape[0], 2) + x[:, :2],
+        lambda x: x[torch.arange(x.shape[0]) % 2 == 0],
+        lambda x: torch.nn.functional.pad(x, (0, 0, 0, (-x.shape[0]) % 4)),
+    ],
+)
+def test_traces_that_hold(function: Callable[..., Any]) -> None:
+    program = exported(function)
+    assert program._capture_strategy == "TraceStrategy"
+    for size in (1, 4, 7):
+        x = torch.rand(size, 8)
+        same(program(x), function(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.stack([x[i] * i for i in range(x.shape[0])]),
+        lambda x: x * 2 if x.sum() > 0 else x * 3,
+        lambda x: x * {4: 2.0}.get(x.shape[0], 7.0),
+        lambda x: x * float(x.shape[0]),
+        lambda x: x * x.detach().numpy().shape[0],
+    ],
+)
+def test_traces_that_do_not_hold(function: Callable[..., Any]) -> None:
+    """Another strategy leads to the model, a warning says where it may be wrong, or there is an
+    error."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            program = exported(function)
+        except pt2onnx.TorchExportError as error:
+            assert "TraceStrategy" in error.failures_by_strategy
+            return
+    assert program._capture_strategy != "TraceStrategy"
+    told = any("may be wrong" in str(one.message) for one in seen)
+    for x in (torch.rand(4, 8), -torch.rand(4, 8), torch.rand(9, 8)):
+        if not told:
+            same(program(x), function(x))
+
+
+class Shared(torch.nn.Module):
+    """Two buffers in the same memory, tied weights, and weights that are views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("whole", torch.zeros(4))
+        self.register_buffer("part", self.whole[:2])
+        self.register_buffer("rows", torch.rand(1, 4).expand(3, 4))
+        self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.two.weight = self.one.weight
+        self.plain = torch.rand(4, 4).T
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.whole.add_(1)
+        y = self.two(self.one(x)) @ self.plain + self.rows[0] + self.part.sum()
+        if x.shape[0] == 3:
+            raise ValueError("no three rows")
+        return y
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.parametrize("options", [{}, {"dynamo": False}, {"verify": True}])
+def test_buffers_are_left_as_they_were(rows: int, options: dict[str, Any]) -> None:
+    """Values and memory, whether there is a model or not."""
+    module, x = Shared().eval(), torch.rand(rows, 4)
+    before = {name: (b, b.data_ptr(), b.clone()) for name, b in module.named_buffers()}
+    if rows == 3:
+        with pytest.raises(Exception, match="no three rows"):
+            pt2onnx.export(module, (x,), **options)
+    else:
+        pt2onnx.export(module, (x,), **options)
+    for name, (buffer, memory, values) in before.items():
+        assert getattr(module, name) is buffer and buffer.data_ptr() == memory
+        torch.testing.assert_close(buffer, values)
+
+
+def test_weights_of_traces_are_lent() -> None:
+    module = torch.nn.Linear(512, 512).eval()
+    script = _trace.traced(Captured(module, (torch.rand(2, 512),), {}, None)).script()
+    assert script.package.storages is not None and len(script.package.storages) == 2
+    assert len(script.package.archive) < 20_000
+    program = pt2onnx.export(module, (torch.rand(2, 512),), dynamo=False)
+    assert program._capture_strategy == "TraceStrategy"
+    x = torch.rand(2, 512)
+    same(program(x), module(x))
+
+
+def test_names_and_roles_of_weights() -> None:
+    module = Shared().eval()
+    program = pt2onnx.export(module, (torch.rand(2, 4),), dynamo=False, optimize=False)
+    names = {one.name for one in program.model_proto.graph.initializer}
+    assert {"one.weight", "one.bias", "two.bias"} <= names
