@@ -2,7 +2,7 @@
 
 use crate::{LIST, Schema, Type};
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 /// The arguments that an overload writes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,30 +47,25 @@ pub fn returns_alias(overload: &str) -> bool {
     line.and_then(|line| line.rsplit_once("->")).is_some_and(|(_, to)| to.contains("Tensor("))
 }
 
+/// All schemas, in the order of their names. To split the list by `str::lines` takes longer than
+/// most conversions.
+static LINES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', LIST.as_bytes());
+    let lines = ends.map(|end| &LIST[std::mem::replace(&mut start, end + 1)..end]);
+    lines.filter(|line| !line.starts_with('#')).collect()
+});
+
 /// The schema of an overload.
 fn find(overload: &str) -> Option<&'static str> {
-    from(overload).next().filter(|line| full_name(line) == overload)
+    let is_it = |line: &&str| line.strip_prefix(overload).is_some_and(|rest| rest.starts_with('('));
+    from(overload).first().copied().filter(is_it)
 }
 
-/// The lines of [`LIST`] whose names are not before `name`. The search bisects the text: to split
-/// it into lines first would take longer than most conversions.
-fn from(name: &str) -> impl Iterator<Item = &'static str> {
-    let (mut start, mut end) = (0, LIST.len());
-    while start < end {
-        let (head, tail) = LIST.split_at(start.midpoint(end));
-        let line_start = head.rfind('\n').map_or(0, |at| at + 1);
-        let line_end = tail.find('\n').map_or(LIST.len(), |at| head.len() + at + 1);
-        if full_name(&LIST[line_start..line_end]) < name {
-            start = line_end;
-        } else {
-            end = line_start;
-        }
-    }
-    LIST[start..].lines()
-}
-
-fn full_name(line: &str) -> &str {
-    line.split_once('(').map_or(line, |(name, _)| name)
+/// The schemas that are not before `name`. A parenthesis follows each name, and is before all
+/// characters of names.
+fn from(name: &str) -> &'static [&'static str] {
+    &LINES[LINES.partition_point(|line| *line < name)..]
 }
 
 fn read(schema: &Schema<'static>) -> Writes {
@@ -106,9 +101,9 @@ pub fn functional_name(name: &str) -> Option<String> {
 /// one with fewer parameters.
 fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Variant> {
     let prefix = format!("{}::{name}", schema.namespace);
-    let named = from(&prefix).take_while(|line| line.starts_with(&prefix));
+    let named = from(&prefix).iter().take_while(|line| line.starts_with(&prefix));
     let overloads = named.filter(|line| line[prefix.len()..].starts_with(['(', '.']));
-    let pure = overloads.filter(|line| !line.contains('!')).filter_map(Schema::parse);
+    let pure = overloads.filter(|line| !line.contains('!')).filter_map(|line| Schema::parse(line));
     let in_order = |s: &Schema| {
         let same = s.params.iter().zip(params).all(|(a, b)| a.slot.ty == b.slot.ty);
         let rest = s.params.get(params.len()..);
@@ -215,7 +210,6 @@ mod tests {
 
     #[test]
     fn the_list_is_sorted() {
-        let schemas = LIST.lines().skip_while(|line| line.starts_with('#'));
-        assert!(LIST.is_ascii() && schemas.is_sorted_by_key(full_name));
+        assert!(LINES.is_sorted() && LINES.len() > 3000);
     }
 }
