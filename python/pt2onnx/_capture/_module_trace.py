@@ -87,7 +87,7 @@ class ModuleTrace:
         storages: dict[str, Lent] = {}
         tensors = {**self.parameters, **self.buffers, **self.attributes}
         for tensor in tensors.values():
-            if not tensor.is_quantized:
+            if tensor.device.type == "cpu" and not tensor.is_quantized:
                 storage = tensor.untyped_storage()
                 # Storages that the serialiser knows are not written.
                 name = f"{context.get_or_add_storage(storage)}.storage"
