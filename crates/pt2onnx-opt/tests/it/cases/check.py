@@ -22,8 +22,9 @@ CANONICAL = 26
 SIZES = {"N": 3, "M": 4, "B": 2, "H": 6, "W": 5, "D": 4, "S": 3, "T": 7, "P": 4, "K": 2}
 #: Inputs that must have these elements.
 ELEMENTS = {"s": [4, 6]}
-#: Files of cases whose numbers are not of this kind: operators on constants, functions.
-OTHERS = {"eval", "outline"}
+#: Files of cases whose numbers are not of this kind: operators on constants, functions, and rules
+#: that give other numbers.
+OTHERS = {"endless", "eval", "outline"}
 #: Rules of these files may round in another way.
 ROUNDS = {"convert", "imported", "fuse", "legalise", "target"}
 #: Cases that cannot be compared, by file and title, and why.
