@@ -74,7 +74,7 @@ impl Equation {
         if output.iter().all(known) && terms.iter().flatten().all(char::is_ascii_alphabetic) {
             Ok(Self { terms, output })
         } else {
-            Err(wrong("it is no equation"))
+            Err(wrong("it is not an equation"))
         }
     }
 
@@ -337,7 +337,7 @@ checks! {
     // Equations that do not fit.
     "aten.einsum('ij->k', [x: f32[2, 3]]) -> f32[2]" => "
     parts of the program cannot be translated:
-      aten.einsum.default (node `einsum`): einsum of `ij->k`: it is no equation
+      aten.einsum.default (node `einsum`): einsum of `ij->k`: it is not an equation
     ";
     "aten.einsum('ij', [x: f32[2, 3, 4]]) -> f32[2]" => "
     parts of the program cannot be translated:
