@@ -175,10 +175,12 @@ class Capturer:
         if self._allow_value_traces and (found := self._by_trace(translate, failures)):
             return found
         try:
-            return self._by_others(translate, dataclasses.replace(call, shapes=shapes))
+            made, captured = self._by_others(translate, dataclasses.replace(call, shapes=shapes))
         except TorchExportError as error:
             failures.update(error.failures_by_strategy)
             raise _torch_export.failed(failures) from error.__cause__
+        captured.failures = {**failures, **captured.failures}
+        return made, captured
 
     def _by_trace(
         self, translate: Translate, failures: dict[str, BaseException]
