@@ -4,20 +4,19 @@ they are expected.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, cast
 
 import torch
 
-from . import _errors, _leaves, _pytree
+from . import _leaves, _pytree
 from ._buffers import keeping_buffers
 from ._program._origin import Example
 from ._types import Args, Kwargs, Model
 from ._verification import OutputCheck
-
-if TYPE_CHECKING:
-    from ._verify import Verifiable
 
 #: Relative and absolute tolerance by element type. All others are compared exactly.
 TOLERANCES = {
@@ -30,46 +29,76 @@ TOLERANCES = {
 }
 
 
-def compare_call(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:
-    """Runs a model and a module with the same arguments, and compares the outputs.
-
-    Args:
-        program: The model.
-        model: The module.
-        example: The arguments.
+def run(model: Model, args: Args, kwargs: Kwargs) -> object:
+    """The result of a module for copies of the arguments.
 
     Raises:
-        VerificationError: The model cannot be run.
+        Exception: Its errors.
+    """
+    own_args, own_kwargs = copied(args, kwargs)
+    with torch.no_grad(), keeping_buffers(model):
+        return model(*own_args, **own_kwargs)
+
+
+def copied(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    """Copies of arguments. Tensors within them need not be leaves of autograd."""
+    tensors = [leaf for leaf in _pytree.leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    made = {id(one): one.detach().clone().requires_grad_(one.requires_grad) for one in tensors}
+    return copy.deepcopy((args, kwargs), cast(dict[int, Any], made))
+
+
+@contextlib.contextmanager
+def same_numbers() -> Generator[None, None, None]:
+    """Random numbers are the same in all these contexts, and go on afterwards as before."""
+    random = cast(Any, torch.random)
+    with random.fork_rng(devices=[]):
+        random.manual_seed(0)
+        yield
+
+
+def tensors_and_numbers(result: object) -> list[object]:
+    """The tensors and numbers within a result."""
+    numbers = (torch.Tensor, bool, int, float)
+    return [leaf for leaf in _pytree.leaves(result) if isinstance(leaf, numbers)]
+
+
+def compare_call(
+    program: Callable[..., Sequence[object]],
+    model: Model,
+    example: Example,
+    names: Sequence[str] = (),
+    values: Callable[[object], Iterable[object]] = tensors_and_numbers,
+) -> list[OutputCheck]:
+    """Runs a program and a module with the same arguments, and compares the outputs.
+
+    Args:
+        program: The program, which returns its outputs, quantised tensors by their components.
+        model: The module.
+        example: The arguments.
+        names: The names of the outputs.
+        values: The outputs within a result of the module.
+
+    Raises:
+        Exception: The errors of the module, or of the program.
     """
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    # Neither may see writes of the other into its inputs and buffers.
-    own = cast(tuple[Args, Kwargs], _pytree.transform(_copy, (example.args, example.kwargs)))
-    with torch.no_grad(), keeping_buffers(model):
-        expected = model(*own[0], **own[1])
-    numbers = (torch.Tensor, bool, int, float)
-    leaves = [leaf for leaf in _pytree.leaves(expected) if isinstance(leaf, numbers)]
-    parts = [_leaves.components(leaf, result=True) for leaf in leaves]
+    with same_numbers():
+        results = list(values(run(model, example.args, example.kwargs)))
+    parts = [_leaves.components(result, result=True) for result in results]
     # The integers of quantised tensors may differ by one: a value may lie halfway between two.
     quanta = [int(at == 0 and len(of) > 1) for of in parts for at in range(len(of))]
-    values = [part for of in parts for part in of]
-    try:
+    expected = [part for of in parts for part in of]
+    with same_numbers():
         found = program(*example.args, **example.kwargs)
-    except Exception as error:
-        text = f"ONNX Runtime cannot run the model ({example.sizes}): {str(error).strip()}"
-        raise _errors.new_error(_errors.VerificationError, text) from error
-    names = program.output_names
-    if len(values) != len(found):
-        text = f"PyTorch returns {len(values)} tensors and numbers, the model {len(found)}"
+    names = names or [""] * len(found)
+    if len(expected) != len(found):
+        text = f"PyTorch returns {len(expected)} tensors and numbers, the model {len(found)}"
         return [OutputCheck(names[0] if names else "", text, math.inf, math.inf, example.sizes)]
     return [
         compare(name, one, other, example.sizes, quantum)
-        for name, one, other, quantum in zip(names, found, values, quanta, strict=False)
+        for name, one, other, quantum in zip(names, found, expected, quanta, strict=False)
     ]
-
-
-def _copy(leaf: object) -> object:
-    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else copy.deepcopy(leaf)
 
 
 def compare(

@@ -12,6 +12,7 @@ import torch
 
 from . import _errors, _legacy_inputs, _option_json, _report, _shapes, _sources, _symbolic, _verify
 from ._capture import _jit, _script
+from ._capture._jit import JitGraph
 from ._capture._strategies import Capturer
 from ._capture._torch_export import Captured
 from ._program import ONNXProgram
@@ -63,6 +64,7 @@ class Exporter:
         _check_distinct("Input", request.input_names)
         _check_distinct("Output", request.output_names)
         self._external = request.dynamo if request.external_data is None else request.external_data
+        self._capturer: Capturer | None = None
         self._steps = _report.Steps(request.verbose)
         self._files = _report.Artifacts(
             request.artifacts_dir,
@@ -92,7 +94,7 @@ class Exporter:
         if self._legacy:
             model, args, kwargs = self._model, self._args, self._kwargs
             made._drop_unused_inputs(
-                lambda count: _legacy_inputs.used_inputs(model, args, kwargs, count)
+                lambda count: _legacy_inputs.used_inputs(model, args, kwargs, count, self._trace)
             )
         # A frozen module in TorchScript has no mode.
         training = getattr(request.model, "training", False)
@@ -180,7 +182,7 @@ class Exporter:
                 script.may_fix_sizes = self._legacy
             with files.failing("conversion"):
                 return self._translate(ScriptSource(script)), None
-        capturer = Capturer(
+        capturer = self._capturer = Capturer(
             *arguments,
             axes,
             self._steps,
@@ -195,6 +197,11 @@ class Exporter:
                 made, captured = capturer.translated(captured, self._translate)
         assert made is not None
         return made, captured
+
+    def _trace(self) -> JitGraph:
+        """The graph of a trace of the module."""
+        assert self._capturer is not None
+        return self._capturer.graph()
 
     def _translate(self, source: Source) -> ONNXProgram:
         """The model of a source, at a newer opset than the default if it needs that and none is

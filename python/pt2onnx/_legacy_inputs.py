@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
 
 from . import _leaves
-from ._capture import _jit, _strategies, _trace
+from ._capture import _jit
 from ._capture._jit import JitGraph, JitModule, JitNode, JitUse, JitValue
-from ._capture._torch_export import Call
 from ._leaves import Leaf, TensorLeaf
 from ._types import Args, Kwargs, Model
 
@@ -49,7 +48,9 @@ _SAME = frozenset(("aten::detach", "aten::alias", "prim::data", "aten::data"))
 _OF_TYPES = frozenset(("prim::Constant", "aten::__is__", "aten::__isnot__"))
 
 
-def used_inputs(model: Model, args: Args, kwargs: Kwargs, count: int) -> list[int]:
+def used_inputs(
+    model: Model, args: Args, kwargs: Kwargs, count: int, trace: Callable[[], JitGraph]
+) -> list[int]:
     """The positions of the inputs that the code reads.
 
     Args:
@@ -57,12 +58,16 @@ def used_inputs(model: Model, args: Args, kwargs: Kwargs, count: int) -> list[in
         args: The positional arguments.
         kwargs: The keyword arguments.
         count: The number of inputs of the model.
+        trace: Gives a graph of the module that is not one in TorchScript, whose last inputs are the
+            tensors and numbers.
 
     Returns:
         The positions; none if they are unknown.
     """
-    of = _of_script if _jit.is_script(model) else _of_module
-    leaves, reads = of(model, args, kwargs)
+    if _jit.is_script(model):
+        leaves, reads = _of_script(model, args, kwargs)
+    else:
+        leaves, reads = _of_module(model, args, kwargs, trace)
     pairs = zip(leaves, reads, strict=False)
     inputs = [(leaf, read) for leaf, read in pairs if leaf.is_tensor or leaf.is_number]
     found = [read for leaf, read in inputs for _ in _leaves.components(leaf.value)]
@@ -85,15 +90,16 @@ def _of_script(model: Model, args: Args, kwargs: Kwargs) -> tuple[list[Leaf], li
     return leaves, [reads.get(leaf.path, False) for leaf in leaves]
 
 
-def _of_module(model: Model, args: Args, kwargs: Kwargs) -> tuple[list[Leaf], list[bool]]:
+def _of_module(
+    model: Model, args: Args, kwargs: Kwargs, trace: Callable[[], JitGraph]
+) -> tuple[list[Leaf], list[bool]]:
     """The values within the arguments, and whether a trace reads them."""
     names = _leaves.positional_names(getattr(model, "forward", model), len(args))
     given = _leaves.flatten(_leaves.by_name(names, args, kwargs), None)
-    tensors = _strategies.numbers_as_tensors(args, kwargs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            graph = _trace.graph(Call(model, *tensors, None))
+            graph = trace()
         except Exception:
             # A module that cannot be traced was captured in another way.
             return [], []

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from . import _errors
 from ._errors import VerificationError
 from ._program._origin import Example, NoExample
 from ._verification import OutputCheck, Verification
@@ -57,14 +58,12 @@ def verify(
         VerificationError: ONNX Runtime cannot load or run the model.
         Exception: The errors of PyTorch at the given sizes.
     """
-    from ._compare import compare_call
-
     given = program._origin.order(dict(kwargs or {}))
-    checks = compare_call(program, model, Example(tuple(args), given, "given"))
+    checks = _checks(program, model, Example(tuple(args), given, "given"))
     notes: list[str] = []
     for example in _other_examples(program, tuple(args), given, notes) if second_size else ():
         try:
-            checks += compare_call(program, model, example)
+            checks += _checks(program, model, example)
         except VerificationError as error:
             name = checks[0].name if checks else ""
             checks.append(OutputCheck(name, str(error), math.inf, math.inf, example.sizes))
@@ -76,6 +75,20 @@ def verify(
             notes.clear()
             break
     return Verification(tuple(checks), tuple(notes))
+
+
+def _checks(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:
+    """Compares the outputs for one example: see ``verify``."""
+    from ._compare import compare_call
+
+    def run(*args: object, **kwargs: object) -> tuple[Any, ...]:
+        try:
+            return program(*args, **kwargs)
+        except Exception as error:
+            text = f"ONNX Runtime cannot run the model ({example.sizes}): {str(error).strip()}"
+            raise _errors.new_error(VerificationError, text) from error
+
+    return compare_call(run, model, example, program.output_names)
 
 
 def _other_examples(

@@ -20,8 +20,10 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
 from . import _guards, _torch_export, _trace, _trace_check
+from ._jit import JitGraph
 from ._script import Script
 from ._torch_export import Call, Captured
+from ._trace import Traced
 
 #: Translates a source.
 Translate = Callable[[Source], ONNXProgram]
@@ -31,12 +33,43 @@ class NoMatch(Exception):
     """The strategy is not for this module."""
 
 
+#: A context in which calls of autograd functions with symbolic functions are ops, whose
+#: translations the dict gets.
+CallsAsOps = Callable[[dict[object, Function]], contextlib.AbstractContextManager[None]]
+
+
+@dataclasses.dataclass
+class Tracing:
+    """The trace of a call, or the error of PyTorch.
+
+    ``symbolic`` are the translations of calls of autograd functions in it. ``holds`` is whether it
+    is right for other arguments, ``refuted`` how it is not.
+    """
+
+    made: Traced | Exception | None = None
+    symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
+    holds: bool = False
+    refuted: str | None = None
+
+    @property
+    def traced(self) -> Traced:
+        """The trace.
+
+        Raises:
+            Exception: The error.
+        """
+        if isinstance(self.made, Traced):
+            return self.made
+        raise self.made or NoMatch
+
+
 @dataclasses.dataclass
 class Attempt:
     """One try to capture a module by TorchScript.
 
     ``model`` is what the user gave, ``call`` its module. ``strict`` is whether the module must take
-    other sizes of the dynamic dimensions. ``traced`` and ``notes`` are the result of ``Trace``.
+    other sizes of the dynamic dimensions. ``tracing`` gives the trace of the call, within which
+    ``calls_as_ops`` makes ops of calls. ``traced`` and ``notes`` are the result of ``Trace``.
     """
 
     model: Model
@@ -44,7 +77,9 @@ class Attempt:
     strict: bool
     free_numbers: bool
     allow_value_traces: bool
-    calls_as_ops: Callable[[], contextlib.AbstractContextManager[None]]
+    tracing: Callable[[], Tracing]
+    calls_as_ops: CallsAsOps
+    symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
     traced: Script | None = None
     notes: list[str] = dataclasses.field(default_factory=list[str])
 
@@ -75,8 +110,19 @@ class Trace:
 
     def capture(self, attempt: Attempt) -> Script:
         """The trace."""
-        with attempt.calls_as_ops():
-            attempt.traced, attempt.notes = _trace.trace(attempt.call, attempt.strict)
+        tracing = attempt.tracing()
+        if tracing.holds:
+            raise NoMatch("there is no model of the trace")
+        traced = tracing.traced
+        if traced.refuted:
+            raise traced.refuted
+        attempt.traced, attempt.symbolic = traced.script(), tracing.symbolic
+        attempt.notes = traced.notes
+        if not attempt.notes:
+            with attempt.calls_as_ops(tracing.symbolic):
+                attempt.notes = _trace.notes_at_other_sizes(traced, attempt.strict)
+        if tracing.refuted and not attempt.notes:
+            attempt.notes = [tracing.refuted]
         if attempt.notes:
             notes = "; ".join(attempt.notes[:3])
             raise _trace.TraceWarning(f"the trace holds for these arguments only: {notes}")
@@ -153,7 +199,12 @@ class Capturer:
         self._model, self._steps = model, steps
         self._call = Call(module, args, kwargs, shapes)
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
+        # The exporter of TorchScript has numbers as inputs.
+        self._free = _with_free_numbers(self._call) if legacy else self._call
+        #: Translations of calls of autograd functions in the program.
         self._symbolic: dict[object, Function] = {}
+        #: The traces of ``_call`` and ``_free``, each made once.
+        self._tracings: dict[int, Tracing] = {}
 
     def run(self, translate: Translate) -> tuple[ONNXProgram | None, Captured]:
         """Tries all strategies.
@@ -191,20 +242,13 @@ class Capturer:
             translate: Translates a source.
             failures: Gets the error if there is no such model.
         """
-        call, step = self._call, "Obtain model graph with `torch.jit.trace`..."
-        if self._legacy:
-            # Numbers are inputs.
-            args, kwargs = numbers_as_tensors(call.args, call.kwargs)
-            call = dataclasses.replace(call, args=args, kwargs=kwargs)
+        step = "Obtain model graph with `torch.jit.trace`..."
         try:
-            if _trace.has_dynamic_numbers(call):
+            if _trace.has_dynamic_numbers(self._free):
                 raise NoMatch("a trace fixes numbers that are to be dynamic")
-            with self._calls_as_ops():
-                traced = _trace.traced(call)
-                if self._symbolic and call.shapes is not None:
-                    raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
-                notes = _trace_check.check(traced)
-            made = translate(ScriptSource(traced.script(), self._symbolic))
+            tracing = self._tracing(self._free)
+            notes = self._checked(tracing)
+            made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
         except Exception as failure:
             self._steps.say(f"{step} ❌")
             failures[Trace.name] = failure
@@ -213,6 +257,45 @@ class Capturer:
         for note in notes:
             _errors.warn(f"The model may be wrong for other arguments: {note}")
         return made, Captured(None, Trace.name, failures)
+
+    def _tracing(self, call: Call) -> Tracing:
+        """The trace of ``_call`` or ``_free``."""
+        if id(call) not in self._tracings:
+            found = self._tracings[id(call)] = Tracing()
+            try:
+                with self._calls_as_ops(found.symbolic):
+                    found.made = _trace.traced(call)
+            except Exception as error:
+                found.made = error
+        return self._tracings[id(call)]
+
+    def _checked(self, tracing: Tracing) -> list[str]:
+        """The notes of ``_trace_check.check``.
+
+        Raises:
+            Exception: There is no trace, or it does not hold.
+        """
+        traced = tracing.traced
+        if tracing.symbolic and self._call.shapes is not None:
+            raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
+        if traced.refuted:
+            raise traced.refuted
+        try:
+            with self._calls_as_ops(tracing.symbolic):
+                notes = _trace_check.check(traced)
+        except _trace.TraceWarning as failure:
+            tracing.refuted = str(failure)
+            raise
+        tracing.holds = True
+        return notes
+
+    def graph(self) -> JitGraph:
+        """The graph of a trace, whose last inputs are the tensors and numbers of the arguments.
+
+        Raises:
+            Exception: The module cannot be traced.
+        """
+        return self._tracing(self._free).traced.graph
 
     def _by_others(self, translate: Translate, plain: Call) -> tuple[ONNXProgram | None, Captured]:
         """The model or the capture by torch.export, else by TorchScript: see ``run``.
@@ -229,13 +312,12 @@ class Capturer:
             )
             error = _torch_export.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
-        leaves = _pytree.leaves((call.args, call.kwargs))
-        if self._legacy and any(type(leaf) in (bool, int, float) for leaf in leaves):
-            args, kwargs = numbers_as_tensors(call.args, call.kwargs)
+        free = self._free
+        if free is not call:
+            given = dataclasses.replace(plain, args=free.args, kwargs=free.kwargs)
             try:
-                return None, self._by_export(dataclasses.replace(plain, args=args, kwargs=kwargs))
+                return None, self._by_export(given)
             except TorchExportError as error:
-                free = dataclasses.replace(call, args=args, kwargs=kwargs)
                 with contextlib.suppress(TorchExportError):
                     return self._by_script(error, translate, free, free_numbers=True)
         try:
@@ -249,16 +331,18 @@ class Capturer:
         return None, self._by_export(plain)
 
     def _by_export(self, call: Call, *, may_fix: bool = True) -> Captured:
-        with self._calls_as_ops():
+        self._symbolic = {}
+        with self._calls_as_ops(self._symbolic):
             return _torch_export.capture(call, self._steps.say, may_fix=may_fix)
 
-    def _calls_as_ops(self) -> contextlib.AbstractContextManager[None]:
+    def _calls_as_ops(
+        self, found: dict[object, Function]
+    ) -> contextlib.AbstractContextManager[None]:
         """In this context, calls of autograd functions with symbolic functions are ops, as in the
-        exporter of TorchScript, if its rules are followed."""
-        self._symbolic.clear()
+        exporter of TorchScript, if its rules are followed. ``found`` gets their translations."""
         if not self._legacy:
             return contextlib.nullcontext()
-        return _symbolic.used(self._symbolic, exact=self._call.shapes is None)
+        return _symbolic.used(found, exact=self._call.shapes is None)
 
     def translated(self, captured: Captured, translate: Translate) -> tuple[ONNXProgram, Captured]:
         """The model of a captured program.
@@ -329,13 +413,14 @@ class Capturer:
             strict=not self._allow_value_traces,
             free_numbers=free_numbers,
             allow_value_traces=allow_value_traces and self._allow_value_traces,
+            tracing=lambda: self._tracing(call),
             calls_as_ops=self._calls_as_ops,
         )
         for strategy in STRATEGIES:
             step = f"Obtain model graph with `torch.jit.{strategy.function}`..."
             try:
                 script = strategy.capture(attempt)
-                made = translate(ScriptSource(script, self._symbolic))
+                made = translate(ScriptSource(script, attempt.symbolic))
             except NoMatch:
                 continue
             except Exception as failure:
@@ -374,15 +459,20 @@ def unalias(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     return cast(tuple[Args, Kwargs], _pytree.unflatten(leaves, tree))
 
 
-def numbers_as_tensors(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-    """The arguments with tensors for numbers, as the tracer of TorchScript has them."""
+def _with_free_numbers(call: Call) -> Call:
+    """The call with tensors for numbers, as the tracer of TorchScript has them; the same call if it
+    has none."""
     kinds: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
+    given = (call.args, call.kwargs)
+    if not any(type(leaf) in kinds for leaf in _pytree.leaves(given)):
+        return call
 
     def to_tensor(leaf: object) -> object:
         dtype = kinds.get(type(leaf))
         return leaf if dtype is None else torch.tensor(leaf, dtype=dtype)
 
-    return cast(tuple[Args, Kwargs], _pytree.transform(to_tensor, (args, kwargs)))
+    args, kwargs = cast(tuple[Args, Kwargs], _pytree.transform(to_tensor, given))
+    return dataclasses.replace(call, args=args, kwargs=kwargs)
 
 
 def _warn_of_conditions(captured: Captured, shapes: object) -> None:

@@ -6,7 +6,6 @@ This module uses names of torch that are not public, each with a fallback.
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import importlib
 import inspect
@@ -16,7 +15,6 @@ from typing import Any
 import torch
 
 from .. import _compare, _errors, _examples, _pytree
-from .._buffers import keeping_buffers
 from .._types import Args, Kwargs, Model
 from . import _buffer_branches, _guards, _patches
 from ._guards import GuardLog
@@ -317,11 +315,10 @@ def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
     # Assertions may exclude the sizes of the example.
     _drop_assertions(module)
     vars(module)["_forward_pre_hooks"].clear()
-    with torch.no_grad(), keeping_buffers(call.model):
-        results = [
-            _pytree.leaves(run(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs)))
-            for run in (module, call.model)
-        ]
+    results = [
+        _pytree.leaves(_compare.run(model, call.args, call.kwargs))
+        for model in (module, call.model)
+    ]
     return all(
         _compare.compare("", one, other).ok
         for one, other in zip(*results, strict=True)

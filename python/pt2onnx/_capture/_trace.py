@@ -3,14 +3,13 @@ capture."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import dataclasses
 import inspect
 import itertools
+import math
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -37,7 +36,8 @@ class Traced:
     """A trace of a module or function, whose inputs are the tensors of the arguments.
 
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
-    Python code that read values of tensors.
+    Python code that read values of tensors. ``refuted`` is how it differs from the module for its
+    own arguments.
     """
 
     call: Call
@@ -45,6 +45,13 @@ class Traced:
     flat: Callable[..., object]
     leaves: list[TensorLeaf]
     notes: list[str]
+    refuted: TraceWarning | None = None
+
+    @property
+    def graph(self) -> JitGraph:
+        """A copy of the graph, whose last inputs are the tensors of the arguments."""
+        found: JitGraph = self.code.inlined_graph
+        return found.copy()
 
     def script(self) -> Script:
         """The archive."""
@@ -55,35 +62,6 @@ class Traced:
         else:
             package = _script.of_model(self.code, (), {}, None).package
         return Script(package, positional_names(self.call), own, paths=paths)
-
-
-def trace(call: Call, strict: bool) -> tuple[Script, list[str]]:
-    """The trace of a module or function. Tensors are its inputs, other arguments keep their values.
-
-    Args:
-        call: The module.
-        strict: Whether the module must take other sizes of the dynamic dimensions.
-
-    Returns:
-        The trace, and notes on what it does not hold for.
-
-    Raises:
-        Exception: The errors of PyTorch.
-    """
-    found = traced(call)
-    graph = found.code.inlined_graph
-    notes = found.notes or _notes_at_other_sizes(graph, call, found.leaves, strict)
-    return found.script(), notes
-
-
-def graph(call: Call) -> JitGraph:
-    """The graph of a trace, whose last inputs are the tensors of the arguments.
-
-    Raises:
-        Exception: The errors of PyTorch.
-    """
-    found: JitGraph = _trace_call(dataclasses.replace(call, shapes=None)).code.inlined_graph
-    return found.copy()
 
 
 def script(model: Model, call: Call, strict: bool) -> Script:
@@ -113,8 +91,8 @@ def run(call: Call) -> object:
     Raises:
         Exception: Its errors.
     """
-    with _patches.exporting(), torch.no_grad(), keeping_buffers(call.model):
-        return call.model(*copy.deepcopy(call.args), **copy.deepcopy(call.kwargs))
+    with _patches.exporting():
+        return _compare.run(call.model, call.args, call.kwargs)
 
 
 def compare(traced: Traced, other: Call) -> Exception | None:
@@ -123,41 +101,36 @@ def compare(traced: Traced, other: Call) -> Exception | None:
     Raises:
         TraceWarning: The trace returns something else.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with _same_numbers():
-                expected = list(result_tensors(run(other)))
-        except Exception as error:
-            return error
+    found: list[torch.Tensor] = []
+
+    def run(*_: object, **__: object) -> list[object]:
         inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
         try:
-            with torch.no_grad(), keeping_buffers(other.model), _same_numbers():
-                found = list(result_tensors(traced.code(*inputs)))
+            with torch.no_grad(), keeping_buffers(other.model):
+                found.extend(result_tensors(traced.code(*inputs)))
         except Exception as error:
             raise TraceWarning(f"the trace fails ({_errors.brief(error)})") from error
-    if len(found) != len(expected):
-        raise TraceWarning("the trace returns another number of tensors than the module")
-    for one, another in zip(found, expected, strict=True):
-        alike = one.shape == another.shape and one.dtype == another.dtype
-        plain = [part.dequantize() if part.is_quantized else part for part in (one, another)]
-        problem = _compare.compare("", plain[0], plain[1]).problem
-        if problem and not (alike and _suppresses(traced)):
-            raise TraceWarning(f"the trace returns something else than the module: {problem}")
-    if not any(map(_is_telling, expected)):
+        return [part for one in found for part in _leaves.components(one, result=True)]
+
+    example = Example(other.args, other.kwargs, "")
+    try:
+        with warnings.catch_warnings(), _patches.exporting():
+            warnings.simplefilter("ignore")
+            checks = _compare.compare_call(run, other.model, example, values=result_tensors)
+    except TraceWarning:
+        raise
+    except Exception as error:
+        return error
+    for check in checks:
+        alike = math.isfinite(check.max_abs_diff)
+        if check.problem and not (alike and _suppresses(traced)):
+            text = f"the trace returns something else than the module: {check.problem}"
+            raise TraceWarning(text)
+    if not any(map(_is_telling, found)):
         graphs = traced.code.inlined_graph, _trace_call(other).code.inlined_graph
         if notes := differences(*graphs):
             raise TraceWarning(notes[0])
     return None
-
-
-@contextlib.contextmanager
-def _same_numbers() -> Generator[None, None, None]:
-    """Random numbers are the same in all these contexts, and go on afterwards as before."""
-    random = cast(Any, torch.random)
-    with random.fork_rng(devices=[]):
-        random.manual_seed(0)
-        yield
 
 
 def _suppresses(traced: Traced) -> bool:
@@ -188,16 +161,14 @@ def run_at_other_sizes(call: Call) -> None:
         raise TraceWarning(fails(failure))
 
 
-def _notes_at_other_sizes(
-    graph: JitGraph, call: Call, leaves: Sequence[TensorLeaf], strict: bool
-) -> list[str]:
+def notes_at_other_sizes(traced: Traced, strict: bool) -> list[str]:
     """Notes on how a trace at other sizes of the dynamic dimensions differs: the tracer does not
     warn of ``range(x.shape[0])``. If ``strict``, also that the module takes no other sizes."""
     notes: list[str] = []
-    for example in _at_other_sizes(call, leaves):
+    for example in _at_other_sizes(traced.call, traced.leaves):
         try:
-            other = Call(call.model, example.args, example.kwargs, None)
-            return differences(graph, _trace_call(other).code.inlined_graph)
+            other = dataclasses.replace(traced.call, args=example.args, kwargs=example.kwargs)
+            return differences(traced.code.inlined_graph, _trace_call(other).code.inlined_graph)
         except Exception as error:
             notes = [fails(error)] if strict else []
     return notes
@@ -268,13 +239,18 @@ def traced(call: Call) -> Traced:
     """Traces a module or function, and compares the trace for its own arguments: sizes are tensors
     in a trace, which are other keys of a dict.
 
+    Returns:
+        The trace, whose ``refuted`` is set if it returns something else.
+
     Raises:
-        TraceWarning: The trace returns something else.
         Exception: The errors of PyTorch.
     """
     found = _trace_call(call)
-    if error := compare(found, call):
-        raise error
+    try:
+        if error := compare(found, call):
+            raise error
+    except TraceWarning as warning:
+        found.refuted = warning
     return found
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pt2onnx
 import pytest
 import torch
@@ -118,3 +119,49 @@ def test_names_and_roles_of_weights() -> None:
     program = pt2onnx.export(module, (torch.rand(2, 4),), dynamo=False, optimize=False)
     names = {one.name for one in program.model_proto.graph.initializer}
     assert {"one.weight", "one.bias", "two.bias"} <= names
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        # The second input is not used.
+        lambda x, y: x * 2,
+        # The trace does not hold, and neither torch.export nor a script captures the module.
+        lambda x, y: x * float(numpy.abs(x.detach().numpy()).max()),
+        lambda x, y: torch.stack([x[i] * i for i in range(x.shape[0])]) + y.shape[0],
+    ],
+)
+def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs that are kept and later strategies use the first trace."""
+    made: list[Any] = []
+    once = _trace._trace_call
+
+    def counted(call: Captured) -> Any:
+        made.append([tuple(leaf.value.shape) for leaf in _trace.tensor_leaves(call)])
+        return once(call)
+
+    monkeypatch.setattr(_trace, "_trace_call", counted)
+    axes = {"x": {0: "n"}, "y": {0: "n"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pt2onnx.export(
+            Call(function).eval(),
+            (X, X),
+            dynamo=False,
+            input_names=["x", "y"],
+            dynamic_axes=axes,
+        )
+    assert made.count([(4, 8), (4, 8)]) == 1
+
+
+class Jumps(torch.nn.Module):
+    """Takes another branch at other sizes, in a way that the graph of a trace does not show."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = torch.from_numpy(numpy.full((1,), x.detach().numpy().shape[0], numpy.float32))
+        return x * weight
+
+
+def test_refuted_traces_warn() -> None:
+    with pytest.warns(match="may be wrong"):
+        exported(Jumps())
