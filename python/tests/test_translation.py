@@ -36,6 +36,14 @@ class Translations(support.Test):
         )
         return str(error.failures[0]["reason"])
 
+    def test_an_interrupt_is_not_a_failure(self) -> None:
+        @pt2onnx.translation("mylib::minmax")
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            pt2onnx.convert(support.case("custom/mylib_minmax").archive)
+
     def test_overloads_and_keywords(self) -> None:
         @pt2onnx.translation("mylib::mix")
         def mix(cx, x, y, *, weight=0.5):

@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Each crate, from the bottom up.
 const LAYERS: &[&[&str]] = &[
-    &["pt2onnx-symbolic", "pt2onnx-tensor", "pt2onnx-proto", "pt2onnx-schemas"],
+    &["pt2onnx-cancel", "pt2onnx-symbolic", "pt2onnx-tensor", "pt2onnx-proto", "pt2onnx-schemas"],
     &["pt2onnx-fx", "pt2onnx-ir"],
     &["pt2onnx-lowering"],
     &["pt2onnx-torchscript", "pt2onnx-aten", "pt2onnx-opt", "pt2onnx-compress", "pt2onnx-writer"],

@@ -33,7 +33,11 @@ use args::{Cli, Command};
 use error::{Code, CommandError};
 use output::print;
 pub use process::Process;
-use std::{ffi::OsString, panic::catch_unwind};
+use pt2onnx_cancel::Cancelled;
+use std::{
+    ffi::OsString,
+    panic::{catch_unwind, resume_unwind},
+};
 
 /// Runs the command line `args`, whose first word is the name of the program. Returns the exit
 /// code, which `pt2onnx --help` explains.
@@ -51,6 +55,7 @@ pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, process
                 report.print();
                 report.code
             }
+            Err(panic) if Cancelled::is_payload(&*panic) => resume_unwind(panic),
             Err(_) => {
                 CommandError::new(Code::Internal, "pt2onnx ended unexpectedly")
                     .help(error::REPORT_IT)

@@ -2,10 +2,11 @@
 
 use crate::error::{self, Code, CommandError};
 use pt2onnx::{Blocker, Failed, OnnxProgram, Report, Reports, grouped, printable::line};
+use pt2onnx_cancel::Cancelled;
 use serde_json::{Value, json};
 use std::{
     fmt::Write,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
 };
 
@@ -59,6 +60,7 @@ impl Verdict {
             Ok(Err((error, report))) => {
                 Self { path, program: None, report: Some(report), error: Some(error) }
             }
+            Err(panic) if Cancelled::is_payload(&*panic) => resume_unwind(panic),
             Err(_) => {
                 let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
                 Self {

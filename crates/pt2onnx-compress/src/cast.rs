@@ -151,6 +151,7 @@ pub(crate) fn cast_weights(
     let weights = weight_selection::weights(model, options);
     let mut edit = Edit::new(model);
     for weight in weights {
+        pt2onnx_cancel::check();
         let wider = matches!(weight.dtype, DType::F32 | DType::F64);
         if !wider || !given.contains(&weight.value) {
             continue;

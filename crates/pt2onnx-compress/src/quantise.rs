@@ -21,6 +21,7 @@ pub(crate) fn quantise(
     let weights = weight_selection::weights(model, options);
     let mut cx = Cx { edit: Edit::new(model), options, quantize, least, done };
     for weight in weights {
+        pt2onnx_cancel::check();
         if weight.tensor.rank() < 2 {
             continue;
         }

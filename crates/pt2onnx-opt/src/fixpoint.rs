@@ -206,6 +206,7 @@ fn run(
     changing: &mut Changing,
 ) -> Changed {
     let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
+    pt2onnx_cancel::check();
     let before = noted(graph, options);
     let mut rules: BTreeSet<Name> = BTreeSet::new();
     let changed = pass.run_with(graph, options, &mut rules);

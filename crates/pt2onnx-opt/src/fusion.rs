@@ -152,6 +152,7 @@ pub(crate) fn run(
         .find_map(|(at, found)| apply_first(graph, found, &constants, applied).then_some(at));
     let Some(first) = changed else { return false };
     for &id in &nodes[first + 1..] {
+        pt2onnx_cancel::check();
         let found = matches(graph.model, id, true);
         apply_first(graph, found, &constants, applied);
     }

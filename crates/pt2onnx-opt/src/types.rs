@@ -150,6 +150,7 @@ impl Walk<'_, '_> {
         let cx = self.cx;
         let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
         for id in nodes {
+            pt2onnx_cancel::check();
             if let Some(raising) = raised {
                 cx.edit(|model| opaque::raise(model, id, raising));
             }

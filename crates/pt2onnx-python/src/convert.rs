@@ -2,6 +2,7 @@
 
 use crate::{
     errors,
+    interrupt::detached,
     memory::{self, Lent, Row},
     options,
     program::Program,
@@ -97,6 +98,6 @@ fn program(
     py: Python<'_>,
     convert: impl FnOnce() -> Result<OnnxProgram, Failed> + Send,
 ) -> PyResult<Program> {
-    let made = py.detach(convert);
+    let made = detached(py, convert)?;
     made.map(Program::from).map_err(|failed| errors::failed(py, failed))
 }

@@ -6,6 +6,7 @@
 mod convert;
 mod emit;
 mod errors;
+mod interrupt;
 mod memory;
 mod options;
 mod program;

@@ -2,6 +2,7 @@
 
 use crate::{
     errors,
+    interrupt::detached,
     memory::{self, Buffer, Lent, Row},
     options,
 };
@@ -49,7 +50,7 @@ impl Program {
         py: Python<'_>,
         work: impl FnOnce(&mut OnnxProgram) -> Result<R, Error> + Send,
     ) -> PyResult<R> {
-        py.detach(|| work(&mut self.lock())).map_err(|e| errors::error(py, e))
+        detached(py, || work(&mut self.lock()))?.map_err(|e| errors::error(py, e))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     errors,
+    interrupt::detached,
     memory::{self, Lent},
     options,
     program::Program,
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 /// Reads the ONNX model at a path.
 #[pyfunction]
 pub fn open_model(py: Python<'_>, path: PathBuf) -> PyResult<Program> {
-    let opened = py.detach(|| OnnxProgram::open(path));
+    let opened = detached(py, || OnnxProgram::open(path))?;
     opened.map(Program::from).map_err(|e| errors::error(py, e))
 }
 
@@ -26,7 +27,7 @@ pub fn open_parts(
 ) -> PyResult<Program> {
     let data: Vec<_> = data.into_iter().map(|(name, bytes)| (name, memory::lent(bytes))).collect();
     let bytes = bytes::Bytes::from_owner(model);
-    let opened = py.detach(|| OnnxProgram::from_bytes(bytes, data));
+    let opened = detached(py, || OnnxProgram::from_bytes(bytes, data))?;
     opened.map(Program::from).map_err(|e| errors::error(py, e))
 }
 
@@ -36,7 +37,7 @@ pub fn open_parts(
 pub fn inspect(py: Python<'_>, path: PathBuf, options: &str) -> PyResult<String> {
     let exporter = Exporter::with_options(options::read(options)?);
     let exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let report = py.detach(|| report(&exporter, path));
+    let report = detached(py, || report(&exporter, path))?;
     Ok(report.to_json())
 }
 
@@ -69,6 +70,6 @@ pub fn load_ort(py: Python<'_>, library: PathBuf) -> PyResult<()> {
 
 /// Runs the command `pt2onnx` with these words, the program's name first. Returns its exit code.
 #[pyfunction]
-pub fn command(py: Python<'_>, words: Vec<String>) -> u8 {
-    py.detach(|| pt2onnx_cli::main(words, pt2onnx_cli::Process::Shared))
+pub fn command(py: Python<'_>, words: Vec<String>) -> PyResult<u8> {
+    detached(py, || pt2onnx_cli::main(words, pt2onnx_cli::Process::Shared))
 }

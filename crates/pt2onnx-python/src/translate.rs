@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "Python cannot hold a borrow")]
 
 use crate::{
-    emit,
+    emit, interrupt,
     values::{ElementType, Value},
 };
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use pt2onnx::{
     writer,
 };
 use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
+    exceptions::{PyException, PyRuntimeError, PyValueError},
     prelude::*,
     pybacked::PyBackedBytes,
     types::{PyDict, PyList, PyString},
@@ -64,6 +64,9 @@ fn call(py: Python<'_>, function: &Py<PyAny>, cx: &Cx, args: Vec<GivenArg>) -> L
         Ok(Outputs(results.into_iter().map(|v| v.map(|v| v.0)).collect()))
     });
     outputs.map_err(|error: PyErr| {
+        if !error.is_instance_of::<PyException>(py) {
+            interrupt::end(error);
+        }
         let place = error.traceback(py).and_then(|trace| trace.format().ok());
         let line =
             place.as_deref().and_then(|text| text.lines().rev().find(|l| l.contains("File ")));

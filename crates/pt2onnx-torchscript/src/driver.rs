@@ -194,9 +194,12 @@ pub fn loaded(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
 
 /// Runs the evaluator in a separate thread, which has a large stack.
 fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let (worker, waiter) = pt2onnx_cancel::hand_over();
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let thread = thread.spawn_scoped(scope, || worker.run(run));
         let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
+        waiter.wait();
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

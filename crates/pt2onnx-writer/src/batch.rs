@@ -121,6 +121,7 @@ impl<'a> Batch<'a> {
         let total = stream.size() + stream.files().iter().map(DataFile::size).sum::<u64>();
         let done = Cell::new(0);
         let advance = |bytes: u64| {
+            pt2onnx_cancel::check();
             done.set(done.get() + bytes);
             progress(done.get(), total);
         };

@@ -28,6 +28,7 @@ pub(crate) fn computed(
     let together = (2 * rayon::current_num_threads()).min(BLOCK / share).max(1);
     let Scratch { block, .. } = scratch;
     for start in (0..length).step_by(together * share) {
+        pt2onnx_cancel::check();
         let bytes = (together * share).min(length - start);
         let shares = of_length(block, bytes).par_chunks_mut(share).enumerate();
         shares.try_for_each(|(i, share_of)| compute.fill(start + i * share, share_of))?;

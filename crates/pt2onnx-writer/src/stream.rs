@@ -84,6 +84,7 @@ pub fn to_parts(model: &Model, threshold: u64) -> Result<InParts, Error> {
     stream.complete()?;
     let mut weights = Vec::new();
     for Initialiser { proto, tensor } in &mut stream.parts.initialisers {
+        pt2onnx_cancel::check();
         if let Some(length) = external_length(tensor, threshold) {
             let location = format!("pt2onnx:{}", weights.len());
             refer(proto, &location, 0, length);
@@ -225,6 +226,7 @@ impl<'a> Stream<'a> {
         self.parts.graph.write(out)?;
         let mut scratch = Scratch::default();
         for initialiser in self.parts.initialisers {
+            pt2onnx_cancel::check();
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;
             out.write_all(&initialiser.proto.encode_to_vec())?;
             if let Some(length) = initialiser.raw() {

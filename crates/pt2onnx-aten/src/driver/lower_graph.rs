@@ -115,6 +115,7 @@ impl<'a> Driver<'a> {
     }
 
     fn node(&mut self, node: &'a Node, mut origin: Origin, known: &NodeFacts<'a>) {
+        pt2onnx_cancel::check();
         let origin = self.builder.edit(|model| {
             let describe = |frames: &[ModuleFrame]| self.annotator.of_module(frames);
             let calls = self.modules.as_mut();

@@ -27,6 +27,7 @@ pub(super) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         if !(found || after.contains(&id)) || !model.contains(id) || model.is_unused(id) {
             continue;
         }
+        pt2onnx_cancel::check();
         let users: SmallVec<[NodeId; 4]> = users(model, id).collect();
         if visit(model, id, opset, options, &keepdims) {
             changed = true;

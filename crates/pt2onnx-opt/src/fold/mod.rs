@@ -53,6 +53,7 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         if !model.contains(node) || found.is_none() && !fed.contains(&node) {
             continue;
         }
+        pt2onnx_cancel::check();
         if let Some(results) = found.flatten().or_else(|| fold.results(model, node)) {
             fed.extend(users(model, node));
             changed |= replace::by_constants(model, node, &[node], results);

@@ -98,6 +98,7 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn steps(&mut self, count: usize) -> Step<()> {
         let count = (count as u64).saturating_add(self.state.work.take());
         self.budget.steps = self.budget.steps.saturating_add(count);
+        pt2onnx_cancel::check();
         if self.state.heap.stale_read() {
             let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);

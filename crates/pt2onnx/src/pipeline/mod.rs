@@ -85,6 +85,7 @@ pub(crate) fn run(cx: &mut StageCx) -> Result<(), Error> {
         if !asked_for {
             continue;
         }
+        pt2onnx_cancel::check();
         let timer = cx.report.begin();
         let done = (stage.run)(cx);
         if cx.is_finished() {

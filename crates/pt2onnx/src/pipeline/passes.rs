@@ -22,9 +22,10 @@ pub(super) fn run(
     let training = TrainingOps::find(&mut program, options.training);
     let failures = training.failures();
     let refused = !failures.is_empty()
-        || passes::PASSES
-            .iter()
-            .any(|(name, pass)| report.stage(name, || pass(&mut program)).is_err());
+        || passes::PASSES.iter().any(|(name, pass)| {
+            pt2onnx_cancel::check();
+            report.stage(name, || pass(&mut program)).is_err()
+        });
     if refused {
         let mut archived = source.clone();
         // Switches ops to evaluation, as in `program`.
