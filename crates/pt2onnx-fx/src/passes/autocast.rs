@@ -29,10 +29,51 @@ struct Autocast {
     dtype: DType,
 }
 
-/// Adds the casts of autocast to the bodies of `wrap_with_autocast`, as `_to_copy` nodes. The ops
-/// themselves stay.
+/// Adds the casts of autocast to the bodies of `wrap_with_autocast`, and to a program that was
+/// captured under autocast, as `_to_copy` nodes. The ops themselves stay.
 pub(super) fn write_casts(program: &mut ExportedProgram) -> Result<()> {
-    write(&mut program.graph, &[])
+    let mut around = Vec::new();
+    find_around(&program.graph, &mut around);
+    write(&mut program.graph, &around)
+}
+
+/// The state of autocast in which a program was captured, which shows only by recorded types:
+/// `around` gets it for each kind of device.
+fn find_around(graph: &Graph, around: &mut Vec<Autocast>) {
+    for node in &graph.nodes {
+        if node.target.is_higher_order() {
+            if &*node.target.name != "wrap_with_autocast" {
+                node.bodies().for_each(|body| find_around(body, around));
+            }
+        } else if let Some(found) = shown_by(node, graph)
+            && !around.iter().any(|a| a.device == found.device)
+        {
+            around.push(found);
+        }
+    }
+}
+
+/// The state of autocast that the recorded types of a node show: it has float32 operands and a
+/// result of 16 bits, or the reverse, although its operator converts none of them.
+fn shown_by(node: &Node, graph: &Graph) -> Option<Autocast> {
+    let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
+    let op = node.target.schema_name().strip_prefix("aten::")?;
+    let names = node.input_names();
+    let operands = names.iter().filter_map(|name| graph.tensor(name));
+    let floats = Vec::from_iter(operands.filter(|t| t.dtype == DType::F32 || is_half(t.dtype)));
+    let device = floats.first()?.device.kind.clone();
+    if matches!(node.arg("dtype"), Some(Argument::DType(_))) {
+        return None;
+    }
+    let result = recorded(node, graph)?;
+    let dtype = match listed(op, &*device == "cpu")? {
+        Policy::Lower if floats.iter().any(|t| t.dtype == DType::F32) => result,
+        Policy::Single if result == DType::F32 => {
+            floats.iter().all(|t| is_half(t.dtype)).then_some(floats[0].dtype)?
+        }
+        _ => return None,
+    };
+    is_half(dtype).then_some(Autocast { device, dtype })
 }
 
 fn write(graph: &mut Graph, within: &[Autocast]) -> Result<()> {

@@ -200,3 +200,23 @@ fn types_recorded_as_without_autocast_are_an_error() {
     let error = inlined("f32").unwrap_err().to_string();
     assert!(error.contains("aten.matmul.default (node `matmul`): runs under autocast"), "{error}");
 }
+
+#[test]
+fn programs_captured_under_autocast_show_it_by_their_types() {
+    let text = "graph(x: f32[2, 2]) {
+    matmul: f16[2, 2] = aten.matmul.default(self = x, other = x)
+    mul: f32[2, 2] = aten.mul.Tensor(self = matmul, other = x)
+    mm: f16[2, 2] = aten.mm.default(self = mul, mat2 = matmul)
+    return (mm,)
+}";
+    let casts = |text: &str| {
+        let mut program = text::parse_program(text).unwrap();
+        passes::inline::inline(&mut program).unwrap();
+        let nodes = program.graph.nodes.iter();
+        nodes.filter(|node| &*node.target.name == "_to_copy").count()
+    };
+    assert_eq!(casts(text), 3);
+    assert_eq!(casts(&text.replace("f16", "f32")), 0);
+    // Products of the types that they have.
+    assert_eq!(casts(&text.replace("f32", "f16")), 0);
+}
