@@ -35,7 +35,6 @@
 
 mod analysis;
 mod bounded;
-mod budget;
 mod casts;
 mod cleanup;
 mod contrib_types;
@@ -80,10 +79,9 @@ mod target;
 mod types;
 mod unreachable_branches;
 
-pub use budget::Walk;
 pub use convert::convert;
 pub use dims::regions_of_main;
-pub use fixpoint::{Endless, EndlessKind};
+pub use fixpoint::Endless;
 pub use fusion::Fusion;
 pub use graph::{Changed, GraphMut};
 pub use legalise::{Inexpressible, LegaliseError, legalise, legalise_for, means_the_same};

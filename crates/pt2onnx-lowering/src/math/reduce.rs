@@ -6,9 +6,11 @@ use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// `op` over `axes` of `x`; `x` itself if there are none.
+/// `op` over `axes` of `x`; if there are none, of each element.
 pub fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
     match axes {
+        [] if matches!(op, Reduction::L1 | Reduction::L2) => cx.abs(x),
+        [] if op == Reduction::SumSquare => cx.mul(x, x),
         [] => x,
         _ if axes.len() == cx.rank(x) => cx.reduce(op, x, &[], keepdim),
         _ => cx.reduce(op, x, axes, keepdim),

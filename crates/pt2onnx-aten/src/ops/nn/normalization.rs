@@ -1,7 +1,7 @@
 //! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
 use crate::math::precision::{compute_type, epsilon};
-use crate::math::reduce::may_be_empty_along;
+use crate::math::reduce::{may_be_empty_along, reduce};
 use crate::math::shape::has_no_elements;
 use crate::meta::{sized, typed, unknown};
 use crate::{
@@ -87,7 +87,7 @@ impl BatchNormArgs {
 fn weight_norm(cx: &Cx, v: Value, g: Value, dim: i64) -> Lowered<[Value; 2]> {
     let kept = (dim != -1).then(|| cx.axis(v, dim)).transpose()?;
     let axes: Vec<usize> = (0..cx.rank(v)).filter(|&a| Some(a) != kept).collect();
-    let norm = cx.reduce(Reduction::L2, v, &axes, true);
+    let norm = reduce(cx, Reduction::L2, v, &axes, true);
     Ok([cx.mul(v, cx.div(g, norm)), cx.cast(norm, cx.dtype(g))])
 }
 
@@ -463,6 +463,13 @@ fn meta_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<[Value; 4]> {
 }
 
 checks! {
+    // The norm of each element of a vector.
+    "aten._weight_norm(v: f32[4], g: f32[4], 0) -> f32[4]" => "
+    val_0 = Abs (v)
+    val_1 = Div (g, val_0)
+    _weight_norm = Mul (v, val_1)
+    ";
+
     // Sizes of groups are read at once.
     "aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]" => "
     val_0 = Reshape (x, [1, 2, -1])
