@@ -44,6 +44,11 @@ def transform(function: Callable[[object], object], tree: object) -> object:
     return _pytree.tree_map(function, tree)
 
 
+def detached(tree: object) -> object:
+    """The tree with tensors without gradients."""
+    return transform(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, tree)
+
+
 def children(spec: Spec) -> list[Spec]:
     """The children of a TreeSpec: a method in newer versions, an attribute in older ones."""
     found = getattr(spec, "children", None)

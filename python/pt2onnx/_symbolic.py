@@ -12,12 +12,14 @@ import functools
 import importlib
 import itertools
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from . import _errors
 from ._capture import _patches
+from ._capture._jit import JitSchema
 from ._cx import Cx, Function, Value
 from ._types import is_items
 
@@ -159,13 +161,66 @@ def _node(cx: Cx, value: object) -> object:
     return Node(cx, value) if isinstance(value, Value) else value
 
 
-def registered(opset: int | None) -> dict[object, Function]:
+class Registered:
     """Translations of the ops for which ``torch.onnx.register_custom_op_symbolic`` was called.
 
     Args:
         opset: The opset, which a function must not be newer than.
     """
-    found: dict[object, Function] = {}
+
+    def __init__(self, opset: int | None) -> None:
+        #: The translations by op.
+        self.table: dict[object, Function] = {}
+        #: The names of the ops, of those that the model has, and of those that were translated since
+        #: the last ``clear``.
+        self._names: set[str] = set()
+        self._present: set[str] = set()
+        self._called: set[str] = set()
+        for name, symbolic in _registered(opset):
+            self._names.add(name)
+            translate = self._logged(name, _translation(symbolic))
+            namespace, op = name.split("::")
+            packet = getattr(getattr(torch.ops, namespace), op, None)
+            if packet is None:
+                self.table[name] = translate
+                continue
+            for overload in packet.overloads():
+                own = getattr(packet, overload)
+                self.table[own] = _with_defaults(own._schema, translate)
+
+    def clear(self) -> None:
+        """Begins a translation."""
+        self._called.clear()
+
+    def check(self, ops: Collection[str]) -> None:
+        """Checks that each function was called whose op is in a program, or in another one of the
+        same model.
+
+        Args:
+            ops: The names of the ops of the program.
+
+        Raises:
+            UnsupportedOperatorError: One was not.
+        """
+        self._present |= self._names.intersection(ops)
+        for name in sorted(self._present - self._called):
+            raise _errors.new_error(
+                _errors.UnsupportedOperatorError,
+                f"the symbolic function that is registered for {name} cannot be used: the model "
+                "has no node for this op. Remove it by torch.onnx.unregister_custom_op_symbolic",
+                "unsupported_operator",
+            )
+
+    def _logged(self, name: str, translate: Function) -> Function:
+        def call(cx: Cx, *args: object, **kwargs: object) -> object:
+            self._called.add(name)
+            return translate(cx, *args, **kwargs)
+
+        return call
+
+
+def _registered(opset: int | None) -> Iterator[tuple[str, Function]]:
+    """The functions of users: the newest of each op that fits the opset."""
     for place in (
         "torch.onnx._internal.torchscript_exporter.registration",
         "torch.onnx._internal.registration",
@@ -180,12 +235,20 @@ def registered(opset: int | None) -> dict[object, Function]:
                     if (opset is None or version <= opset) and _is_of_user(function)
                 ]
                 if fitting:
-                    namespace, op = name.split("::")
-                    packet = getattr(getattr(torch.ops, namespace), op, None)
-                    key = name if packet is None else packet
-                    found[key] = _translation(versions[max(fitting)])
+                    yield name, versions[max(fitting)]
             break
-    return found
+
+
+def _with_defaults(schema: JitSchema, translate: Function) -> Function:
+    """A translation that gets all arguments in order: programs leave out those that have their
+    default, and graphs of TorchScript have all."""
+
+    def complete(cx: Cx, *args: object, **kwargs: object) -> object:
+        rest = schema.arguments[len(args) :]
+        given = [kwargs[one.name] if one.name in kwargs else one.default_value for one in rest]
+        return translate(cx, *args, *given)
+
+    return complete
 
 
 def _is_of_user(function: Function) -> bool:

@@ -157,6 +157,28 @@ PATCHES = (
         "nodes keep the paths of modules without a ScriptModule of Python for each",
     ),
     Patch(
+        "data",
+        "torch:Tensor",
+        "data",
+        "2.6-",
+        "captures do not see what is read and written by x.data",
+    ),
+    Patch(
+        "forward-mode",
+        "torch._functorch.eager_transforms",
+        "_jvp_with_argnums",
+        "2.6-",
+        "forward mode makes sizes static where operands broadcast",
+    ),
+    *(
+        Patch("gradients", target, attribute, "2.6-", "captures lose gradients in forward")
+        for target, attribute in (
+            ("torch.autograd", "_engine_run_backward"),
+            ("torch._functorch.eager_transforms", "grad_increment_nesting"),
+            ("torch._functorch.eager_transforms", "jvp_increment_nesting"),
+        )
+    ),
+    Patch(
         "symbolic",
         "torch.autograd:Function.__subclasses__()",
         "forward",
@@ -189,6 +211,11 @@ def applied(use: str, make: Mapping[str, Callable[[Any], object]]) -> Generator[
                 value = function(getattr(holder, patch.attribute))
                 stack.enter_context(replaced(holder, patch.attribute, value))
         yield
+
+
+def attributes(use: str) -> list[str]:
+    """The attributes of a group."""
+    return [patch.attribute for patch in PATCHES if patch.use == use]
 
 
 def first_existing(use: str) -> str | None:

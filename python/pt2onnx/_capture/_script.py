@@ -8,7 +8,7 @@ import dataclasses
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
@@ -48,6 +48,8 @@ class Script:
         self.fixed_sizes: frozenset[str] = frozenset()
         #: Whether sizes may be fixed if there is no model in which all are dynamic.
         self.may_fix_sizes = False
+        #: Gets the kinds of nodes, if it is a trace.
+        self.kinds: Callable[[], frozenset[str]] = frozenset
 
     @property
     def dynamic_sizes(self) -> list[str]:

@@ -16,7 +16,7 @@ import torch
 
 from .. import _compare, _errors, _examples, _pytree
 from .._types import Args, Kwargs, Model
-from . import _buffer_branches, _guards, _patches
+from . import _buffer_branches, _data, _gradients, _guards, _patches
 from ._guards import GuardLog
 
 
@@ -56,11 +56,13 @@ class SmallSizes(Exception):
 class TorchExport:
     """A strategy: torch.export.export with one value of ``strict``.
 
-    ``name`` is torch.onnx's name of it in reports.
+    ``name`` is torch.onnx's name of it in reports. ``gradients`` is whether it is for modules that
+    compute gradients in ``forward``.
     """
 
     name: str
     strict: bool
+    gradients: bool = False
 
     def capture(self, call: Call, failures: dict[str, BaseException], may_fix: bool) -> Captured:
         """Captures a module. Dimensions that the code asks for become static if that is allowed.
@@ -153,15 +155,18 @@ class TorchExport:
         model: Any = call.model
         shapes: Any = call.shapes
 
+        function = _gradients.export if self.gradients else torch.export.export
+
         def export() -> torch.export.ExportedProgram:
-            return torch.export.export(
-                model,
-                call.args,
-                kwargs=call.kwargs,
-                dynamic_shapes=shapes,
-                strict=self.strict,
-                **options,
-            )
+            with contextlib.nullcontext() if self.strict else _data.followed(model):
+                return function(
+                    model,
+                    call.args,
+                    kwargs=call.kwargs,
+                    dynamic_shapes=shapes,
+                    strict=self.strict,
+                    **options,
+                )
 
         try:
             return export()
@@ -181,6 +186,9 @@ STRATEGIES = (
     TorchExport("TorchExportStrictStrategy", strict=True),
 )
 
+#: The strategy that follows one that loses gradients.
+GRADIENTS = TorchExport("TorchExportGradientsStrategy", strict=False, gradients=True)
+
 
 def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> Captured:
     """The program of the first strategy that captures a module.
@@ -197,13 +205,19 @@ def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> 
     failures: dict[str, BaseException] = {}
     lines = repr(call.model).split("\n", 1)
     name = lines[0] + ("[...]" if len(lines) > 1 else "")
-    for strategy in STRATEGIES:
+    strategies = list(STRATEGIES)
+    for strategy in strategies:
         export = f"`torch.export.export(..., strict={strategy.strict})`"
         step = f"Obtain model graph for `{name}` with {export}..."
         say(step)
         try:
-            captured = strategy.capture(call, failures, may_fix)
+            with _gradients.logged() as log:
+                captured = strategy.capture(call, failures, may_fix)
+            if not strategy.gradients:
+                log.check()
         except Exception as error:
+            if log.used and GRADIENTS not in strategies:
+                strategies.insert(strategies.index(strategy) + 1, GRADIENTS)
             say(f"{step} ❌")
             failures[strategy.name] = error
         else:

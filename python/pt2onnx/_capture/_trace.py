@@ -20,7 +20,7 @@ from .._buffers import keeping_buffers
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model, is_items
-from . import _jit, _module_trace, _patches, _script
+from . import _data, _gradients, _jit, _module_trace, _patches, _script
 from ._jit import JitGraph, JitNode
 from ._module_trace import ModuleTrace
 from ._script import Script
@@ -61,7 +61,15 @@ class Traced:
             package = self.code.package()
         else:
             package = _script.of_model(self.code, (), {}, None).package
-        return Script(package, positional_names(self.call), own, paths=paths)
+        script = Script(package, positional_names(self.call), own, paths=paths)
+        script.kinds = self._kinds
+        return script
+
+    def _kinds(self) -> frozenset[str]:
+        """The kinds of the nodes on which something depends."""
+        graph = self.graph
+        cast(Any, torch._C)._jit_pass_dce(graph)
+        return frozenset(node.kind() for node in graph.nodes())
 
 
 def script(model: Model, call: Call, strict: bool) -> Script:
@@ -267,7 +275,8 @@ def _trace_call(call: Call) -> Traced:
     def flat(*tensors: torch.Tensor) -> object:
         values: dict[str, object] = dict(zip(paths, tensors, strict=True))
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
-        results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
+        with _data.followed(module):
+            results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
         return results if len(results) != 1 else results[0]
 
     inputs = [path.replace(".", "_") for path in paths]
@@ -277,6 +286,7 @@ def _trace_call(call: Call) -> Traced:
         keeping_buffers(module),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,
+        _gradients.logged() as gradients,
         torch.no_grad(),
     ):
         warnings.simplefilter("always")
@@ -287,6 +297,7 @@ def _trace_call(call: Call) -> Traced:
         else:
             tracer = cast(Any, torch.jit).trace
             code = tracer(module, examples, check_trace=False, strict=False)
+    gradients.check()
     _inline_functions(code)
     notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     return Traced(call, code, flat, leaves, list(dict.fromkeys(notes)))
