@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, cast
@@ -29,15 +30,31 @@ TOLERANCES = {
 }
 
 
+#: The note on models that are right, but not what PyTorch's fast path computes.
+_FAST_PATH = (
+    "compared with PyTorch without its fast path for TransformerEncoder, which zeroes or cuts padded "
+    "rows (torch.backends.mha.set_fastpath_enabled(False)): in these rows, the model returns what "
+    "PyTorch computes without it"
+)
+
+
 def run(model: Model, args: Args, kwargs: Kwargs) -> object:
-    """The result of a module for copies of the arguments.
+    """The result of a module for copies of the arguments, without gradients.
 
     Raises:
         Exception: Its errors.
     """
     own_args, own_kwargs = copied(args, kwargs)
-    with torch.no_grad(), keeping_buffers(model):
-        return model(*own_args, **own_kwargs)
+    try:
+        with torch.no_grad(), keeping_buffers(model):
+            return model(*own_args, **own_kwargs)
+    except RuntimeError as error:
+        # The code computes gradients, and never runs without them.
+        if "does not require grad" not in str(error):
+            raise
+    own_args, own_kwargs = copied(args, kwargs)
+    with torch.enable_grad(), keeping_buffers(model):
+        return _pytree.detached(model(*own_args, **own_kwargs))
 
 
 def copied(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -83,6 +100,32 @@ def compare_call(
     """
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
+    checks = _compare_call(program, model, example, names, values)
+    if all(check.ok for check in checks) or not _has_fast_path(model):
+        return checks
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        others = _compare_call(program, model, example, names, values)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    if not all(check.ok for check in others):
+        return checks
+    return [dataclasses.replace(check, note=_FAST_PATH) for check in others]
+
+
+def _has_fast_path(model: Model) -> bool:
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    layers = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
+    return torch.backends.mha.get_fastpath_enabled() and any(isinstance(m, layers) for m in modules)
+
+
+def _compare_call(
+    program: Callable[..., Sequence[object]],
+    model: Model,
+    example: Example,
+    names: Sequence[str],
+    values: Callable[[object], Iterable[object]],
+) -> list[OutputCheck]:
     with same_numbers():
         results = list(values(run(model, example.args, example.kwargs)))
     parts = [_leaves.components(result, result=True) for result in results]

@@ -10,7 +10,17 @@ from typing import Any, Protocol, cast
 
 import torch
 
-from . import _errors, _legacy_inputs, _option_json, _report, _shapes, _sources, _symbolic, _verify
+from . import (
+    _errors,
+    _legacy_inputs,
+    _option_json,
+    _report,
+    _shapes,
+    _sources,
+    _symbolic,
+    _verify,
+    _wrappers,
+)
 from ._capture import _jit, _script
 from ._capture._jit import JitGraph
 from ._capture._strategies import Capturer
@@ -75,7 +85,8 @@ class Exporter:
         )
         given = self._options()
         self._given = {name: value for name, value in given.items() if value is not None}
-        symbolic = _symbolic.registered(request.opset_version) if self._legacy else {}
+        self._symbolic = _symbolic.Registered(request.opset_version) if self._legacy else None
+        symbolic = self._symbolic.table if self._symbolic else {}
         self._table = translations({**symbolic, **(request.custom_translation_table or {})})
 
     def run(self) -> ONNXProgram:
@@ -84,6 +95,11 @@ class Exporter:
         Raises:
             OnnxExporterError: There is no model, or it cannot be written.
         """
+        with _wrappers.inner_parameters(self._model, self._args, self._kwargs) as by_inner:
+            self._request.dynamic_shapes = by_inner(self._request.dynamic_shapes)
+            return self._run()
+
+    def _run(self) -> ONNXProgram:
         request = self._request
         # Caches are arguments and results of the models of transformers only.
         _caches.register()
@@ -103,7 +119,8 @@ class Exporter:
             if not (training and kind == "training"):
                 _errors.warn(text)
         if request.verify:
-            with self._steps.timed("verify"):
+            as_exported = _as_exported(self._model, request.training, legacy=self._legacy)
+            with self._steps.timed("verify"), as_exported:
                 self._verify(made)
         if request.f is not None:
             with self._steps.timed("write"), self._files.failing("output"):
@@ -206,15 +223,17 @@ class Exporter:
     def _translate(self, source: Source) -> ONNXProgram:
         """The model of a source, at a newer opset than the default if it needs that and none is
         requested."""
-        step = "Translate the graph into ONNX..."
+        request, step = self._request, "Translate the graph into ONNX..."
         self._steps.say(step)
         with self._steps.timed("translate"):
-            own = source.options(self._request.input_names, all_names=self._legacy)
+            own = source.options(request.input_names, all_names=self._legacy)
             options = {**own, **self._given}
             names, count = options.get("output_names"), source.output_count
             if isinstance(names, list) and count is not None:
                 given = cast(list[str], names)
                 options["output_names"] = _sources.take_names(given, count, "output")
+            if self._symbolic:
+                self._symbolic.clear()
             try:
                 made = source.translate(options, self._table)
             except _errors.ConversionError as error:
@@ -223,6 +242,8 @@ class Exporter:
                 text = f"the model needs opset {error.opset}, which it has instead of the default"
                 _errors.warn(text)
                 made = source.translate({**options, "opset": error.opset}, self._table)
+            if self._symbolic and self._symbolic.table and not request.custom_translation_table:
+                self._symbolic.check(source.ops)
         self._steps.say(f"{step} ✅")
         return made
 
@@ -289,6 +310,15 @@ def _operators(kind: object) -> str | None:
     """The option ``unsupported_ops`` for a torch.onnx.OperatorExportTypes."""
     name = getattr(kind, "name", kind)
     return None if name is None else _OPERATORS.get(str(name), str(name))
+
+
+def _as_exported(
+    model: object, training: object, *, legacy: bool
+) -> contextlib.AbstractContextManager[None]:
+    """The mode that the model is in after an export."""
+    if training == "eval":
+        return _mode(model, None, legacy=True)
+    return _mode(model, training, legacy=legacy)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
@@ -44,6 +44,11 @@ class Source(Protocol):
     @property
     def output_count(self) -> int | None:
         """The number of outputs; None if it is unknown until the graph is lowered."""
+        ...
+
+    @property
+    def ops(self) -> Collection[str]:
+        """The names of its ops, without overloads."""
         ...
 
     def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
@@ -129,6 +134,13 @@ class ProgramSource:
         values = [spec.arg for spec in specs if spec.kind.name == "USER_OUTPUT"]
         return len([value for value in values if getattr(value, "value", value) is not None])
 
+    @property
+    def ops(self) -> Collection[str]:
+        """The names of the ops of the program, without overloads."""
+        targets = [node.target for node in self.program.graph.nodes]
+        schemas = [getattr(target, "_schema", None) for target in targets]
+        return {schema.name for schema in schemas if schema is not None}
+
     def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
         """The model."""
         text = _option_json.to_json(options)
@@ -181,6 +193,12 @@ class ScriptSource:
     def output_count(self) -> int | None:
         """Unknown until the graph is lowered."""
         return None
+
+    @property
+    def ops(self) -> Collection[str]:
+        """The kinds of nodes that a trace has; none of a script, which may have them in branches
+        that are not taken."""
+        return self._script.kinds()
 
     def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
         """The model. If there is none with all dynamic sizes, and the script allows that, one of

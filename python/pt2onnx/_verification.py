@@ -11,7 +11,7 @@ class OutputCheck:
 
     ``problem`` is how it differs, None if it does not. ``max_abs_diff`` and ``max_rel_diff`` are
     the largest differences of numbers that are finite on both sides. ``inputs`` are the sizes of
-    the inputs: ``"given"``, or the sizes that were changed.
+    the inputs: ``"given"``, or the sizes that were changed. ``note`` is on how PyTorch ran.
     """
 
     name: str
@@ -19,6 +19,7 @@ class OutputCheck:
     max_abs_diff: float
     max_rel_diff: float
     inputs: str = "given"
+    note: str | None = None
 
     @property
     def ok(self) -> bool:

@@ -74,7 +74,8 @@ def verify(
         else:
             notes.clear()
             break
-    return Verification(tuple(checks), tuple(notes))
+    of_checks = dict.fromkeys(check.note for check in checks if check.note)
+    return Verification(tuple(checks), (*of_checks, *notes))
 
 
 def _checks(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:

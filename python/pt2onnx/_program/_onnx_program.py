@@ -17,6 +17,7 @@ from ._native import NativeBackend
 from ._origin import UnknownOrigin
 
 if TYPE_CHECKING:
+    import io
     from typing import Unpack
 
     import onnx
@@ -221,7 +222,7 @@ class ONNXProgram:
 
     def save(
         self,
-        destination: str | os.PathLike[str],
+        destination: str | os.PathLike[str] | io.BytesIO,
         *,
         include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False,
@@ -233,7 +234,7 @@ class ONNXProgram:
         Files are complete or not there at all; existing ones are replaced at the end.
 
         Args:
-            destination: The file.
+            destination: The file, or an object to write the file to.
             include_initializers: Whether the file gets the weights.
             keep_initializers_as_inputs: Whether weights are inputs as well.
             external_data: Whether weights go to ``DESTINATION.data`` in any case.
@@ -242,11 +243,16 @@ class ONNXProgram:
 
         Raises:
             OnnxExporterError: A file cannot be written.
-            TypeError: An option is unknown.
+            TypeError: An option is unknown, or needs a path.
         """
         _option_json.reject_unknown(options, _option_json.SAVING)
         saving = Saving(include_initializers, keep_initializers_as_inputs, external_data, options)
-        self._backend.save(os.fspath(destination), saving)
+        if isinstance(destination, (str, os.PathLike)) or not hasattr(destination, "write"):
+            self._backend.save(os.fspath(cast("str", destination)), saving)
+        elif saving == Saving(True, False, None, {}) or saving == Saving(True, False, False, {}):
+            destination.write(self.to_bytes())
+        else:
+            raise TypeError("an object to write to gets one file with all weights: give a path")
 
     # Running it.
 

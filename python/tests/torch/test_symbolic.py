@@ -232,6 +232,49 @@ def test_registered_functions(registered: Any) -> None:
         pt2onnx.export(model, (x,))
 
 
+@pytest.mark.parametrize(
+    ("name", "count", "function"),
+    [
+        ("aten::gelu", 2, torch.nn.functional.gelu),
+        ("aten::hardtanh", 3, torch.nn.functional.hardtanh),
+        ("aten::layer_norm", 6, lambda x: torch.nn.functional.layer_norm(x, (3,))),
+        ("aten::softmax", 3, lambda x: x.softmax(-1)),
+        ("aten::sum", 2, lambda x: x.sum()),
+        ("aten::to", 5, lambda x: x.to(torch.float64)),
+    ],
+)
+def test_registered_functions_get_all_arguments(
+    name: str, count: int, function: Any, registered: Any
+) -> None:
+    counts: list[int] = []
+
+    def symbolic(g: Any, x: Any, *rest: Any) -> Any:
+        counts.append(1 + len(rest))
+        return g.op("my::Op", x)
+
+    registered(name, symbolic, 16)
+    model = Call(function)
+    for shapes in (None, (({0: "n"},),)):
+        counts.clear()
+        program = pt2onnx.export(
+            model, (torch.randn(2, 3),), dynamo=False, opset_version=16, dynamic_shapes=shapes
+        )
+        assert operators(program) == ["Op"]
+        assert set(counts) == {count}
+
+
+def test_registered_functions_that_cannot_be_used(registered: Any) -> None:
+    """An op that the model has no node for, and a function that fails."""
+    registered("aten::size", lambda g, *args: g.op("my::Size", args[0]), 16)
+    with pytest.raises(pt2onnx.UnsupportedOperatorError, match=r"for aten::size cannot be used"):
+        pt2onnx.export(Call(lambda x: x * x.size(0)), (torch.randn(2, 3),), dynamo=False)
+    # It does not matter to other models.
+    check(Call(lambda x: x * 2), (torch.randn(2, 3),), dynamo=False)
+    registered("aten::silu", lambda g, x: x.unknown(), 16)
+    with pytest.raises(pt2onnx.UnsupportedOperatorError, match="unknown"):
+        pt2onnx.export(Call(torch.nn.functional.silu), (torch.randn(2, 3),), dynamo=False)
+
+
 class Scripted(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
         first, second = torch.ops.symbolictest.halves(x, 1)
