@@ -18,7 +18,7 @@ use crate::python;
 const PINNED: &str = "2.15.0 0.29.2";
 
 const PATH: &str = "crates/pt2onnx-schemas/src/schemas.txt";
-const CONSTANTS: &str = "crates/pt2onnx-schemas/src/constants.rs";
+const CONSTANTS: &str = "crates/pt2onnx-schemas/src/generated/constants.rs";
 
 /// The task.
 pub fn regen(check: bool) -> Result<()> {

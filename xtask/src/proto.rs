@@ -19,7 +19,7 @@ const HEAD: &str = "\
 pub fn regen(check: bool) -> Result<()> {
     let descriptors = python::script(&python::interpreter()?, "onnx_descriptors.py")?;
     let files = Files::from([
-        ("crates/pt2onnx-proto/src/onnx.rs".into(), rustfmt(HEAD.to_owned() + &messages()?)?),
+        ("crates/pt2onnx-proto/src/generated/onnx.rs".into(), rustfmt(HEAD.to_owned() + &messages()?)?),
         ("crates/pt2onnx-proto/tests/descriptors.txt".into(), descriptors),
     ]);
     publish(&files, None, check)

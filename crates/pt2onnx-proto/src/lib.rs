@@ -14,6 +14,7 @@
 //! # Ok::<(), prost::DecodeError>(())
 //! ```
 
+#[path = "generated/onnx.rs"]
 mod onnx;
 
 pub use onnx::*;

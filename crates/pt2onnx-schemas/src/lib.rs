@@ -13,6 +13,7 @@
 //! assert_eq!((schema.params[2].name, schema.params[2].default), ("alpha", Some("1")));
 //! ```
 
+#[path = "generated/constants.rs"]
 #[rustfmt::skip]
 mod constants;
 mod parse;
