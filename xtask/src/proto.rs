@@ -5,6 +5,8 @@
 
 use anyhow::{Context, Result};
 use prost_build::{Config, Module};
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::{DescriptorProto, FileDescriptorSet};
 
 use crate::generate::{Files, publish, root, rustfmt};
 use crate::python;
@@ -18,8 +20,11 @@ const HEAD: &str = "\
 /// The task.
 pub fn regen(check: bool) -> Result<()> {
     let descriptors = python::script(&python::interpreter()?, "onnx_descriptors.py")?;
+    let set = protox::compile(["onnx.proto"], [root().join("proto")])?;
+    let fields = fields(&set);
+    let messages = rustfmt(HEAD.to_owned() + &messages(set)? + &fields)?;
     let files = Files::from([
-        ("crates/pt2onnx-proto/src/generated/onnx.rs".into(), rustfmt(HEAD.to_owned() + &messages()?)?),
+        ("crates/pt2onnx-proto/src/generated/onnx.rs".into(), messages),
         ("crates/pt2onnx-proto/tests/descriptors.txt".into(), descriptors),
     ]);
     publish(&files, None, check)
@@ -27,13 +32,72 @@ pub fn regen(check: bool) -> Result<()> {
 
 /// The code that prost generates for the messages. Tensors have their bytes as `Bytes`, which are
 /// parts of the decoded buffer or of a mapped file, not copies.
-fn messages() -> Result<String> {
-    let set = protox::compile(["onnx.proto"], [root().join("proto")])?;
+fn messages(set: FileDescriptorSet) -> Result<String> {
     let module = Module::from_protobuf_package_name("onnx");
     let requests = set.file.into_iter().map(|file| (module.clone(), file));
-    Config::new()
-        .bytes([".onnx.TensorProto.raw_data"])
-        .generate(requests.collect())?
-        .remove(&module)
-        .context("prost generated nothing")
+    let mut config = Config::new();
+    config.bytes([".onnx.TensorProto.raw_data"]);
+    // Most attributes are numbers or texts.
+    for field in ["t", "g", "tp", "sparse_tensor"] {
+        config.boxed(format!(".onnx.AttributeProto.{field}"));
+    }
+    config.generate(requests.collect())?.remove(&module).context("prost generated nothing")
+}
+
+/// The table of the messages' fields that may take far more memory than bytes of the file.
+fn fields(set: &FileDescriptorSet) -> String {
+    let mut all = Vec::new();
+    for file in &set.file {
+        collect(&file.message_type, ".onnx", "", &mut all);
+    }
+    let place = |name: &str| all.iter().position(|(known, ..)| known == name);
+    let rows = all.iter().map(|(_, path, message)| {
+        let fields = message.field.iter().filter_map(|field| {
+            let in_memory = match field.r#type() {
+                Type::Message => format!("Message({})", place(field.type_name())?),
+                Type::String | Type::Bytes if field.label() == Label::Repeated => "Text".to_owned(),
+                _ => return None,
+            };
+            Some(format!("({}, InMemory::{in_memory})", field.number()))
+        });
+        let fields = fields.collect::<Vec<_>>().join(", ");
+        format!("MessageFields {{ size: size_of::<{path}>(), fields: &[{fields}] }},\n")
+    });
+    format!(
+        "/// The fields of each message, which refer to other messages by their places here.\n\
+         pub static MESSAGES: &[crate::MessageFields] = {{\n\
+         use crate::{{InMemory, MessageFields}};\n&[{}]}};\n\
+         /// The place of [`ModelProto`] in [`MESSAGES`].\n\
+         pub const MODEL: usize = {};\n",
+        rows.collect::<String>(),
+        place(".onnx.ModelProto").unwrap_or_default(),
+    )
+}
+
+/// Adds messages and those within them: name, path in Rust, descriptor.
+fn collect<'a>(
+    messages: &'a [DescriptorProto],
+    outer: &str,
+    module: &str,
+    all: &mut Vec<(String, String, &'a DescriptorProto)>,
+) {
+    for message in messages {
+        let (name, path) =
+            (format!("{outer}.{}", message.name()), format!("{module}{}", message.name()));
+        let inner = format!("{module}{}::", snake(message.name()));
+        collect(&message.nested_type, &name, &inner, all);
+        all.push((name, path, message));
+    }
+}
+
+/// The name of the module that prost makes for what is within a message.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
 }

@@ -18,3 +18,21 @@
 mod onnx;
 
 pub use onnx::*;
+
+/// A message in memory.
+#[derive(Debug)]
+pub struct MessageFields {
+    /// The bytes of the struct.
+    pub size: usize,
+    /// The fields that may take far more memory than bytes of a file, by their numbers.
+    pub fields: &'static [(u32, InMemory)],
+}
+
+/// A field in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InMemory {
+    /// A message, by its place in [`MESSAGES`].
+    Message(usize),
+    /// A list of texts.
+    Text,
+}

@@ -71,5 +71,5 @@ pub use func::Func;
 pub use parse::{MAX_NESTING, MAX_TEXT, ParseError};
 pub use poly::MAX_TERMS;
 pub use range::Range;
-pub use sizes::{axis, is_possible};
+pub use sizes::{MAX_RANK, axis, is_possible};
 pub use tensor::{SymTensor, equal, less, lowest, quotient, remainder};

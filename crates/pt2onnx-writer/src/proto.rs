@@ -267,7 +267,7 @@ impl<'a> Cx<'a> {
             let name = self.name(value)?;
             nodes.push(NodeProto {
                 attribute: vec![AttributeProto {
-                    t: Some(self.embedded(tensor, name)?),
+                    t: Some(Box::new(self.embedded(tensor, name)?)),
                     ..attribute_of("value", AttributeType::Tensor)
                 }],
                 output: vec![name.to_owned()],
@@ -382,9 +382,11 @@ impl<'a> Cx<'a> {
             Attribute::Float(v) => a.f = Some(*v),
             Attribute::Int(v) => a.i = Some(*v),
             Attribute::String(v) => a.s = Some(v.clone().into_bytes()),
-            Attribute::Tensor(t) => a.t = Some(self.embedded(t, name)?),
-            Attribute::Region(r) => a.g = Some(self.body(domain, *r, &body_name(owner, name))?),
-            Attribute::Type(t) => a.tp = Some(type_proto(t, name)?),
+            Attribute::Tensor(t) => a.t = Some(Box::new(self.embedded(t, name)?)),
+            Attribute::Region(r) => {
+                a.g = Some(Box::new(self.body(domain, *r, &body_name(owner, name))?))
+            }
+            Attribute::Type(t) => a.tp = Some(Box::new(type_proto(t, name)?)),
             Attribute::Floats(v) => a.floats = v.clone(),
             Attribute::Ints(v) => a.ints = v.clone(),
             Attribute::Strings(v) => a.strings = v.iter().map(|s| s.clone().into_bytes()).collect(),

@@ -28,17 +28,17 @@ pub struct AttributeProto {
     #[prost(bytes = "vec", optional, tag = "4")]
     pub s: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
     /// A tensor.
-    #[prost(message, optional, tag = "5")]
-    pub t: ::core::option::Option<TensorProto>,
+    #[prost(message, optional, boxed, tag = "5")]
+    pub t: ::core::option::Option<::prost::alloc::boxed::Box<TensorProto>>,
     /// A graph: the body of a control-flow operator.
-    #[prost(message, optional, tag = "6")]
-    pub g: ::core::option::Option<GraphProto>,
+    #[prost(message, optional, boxed, tag = "6")]
+    pub g: ::core::option::Option<::prost::alloc::boxed::Box<GraphProto>>,
     /// A sparse tensor.
-    #[prost(message, optional, tag = "22")]
-    pub sparse_tensor: ::core::option::Option<SparseTensorProto>,
+    #[prost(message, optional, boxed, tag = "22")]
+    pub sparse_tensor: ::core::option::Option<::prost::alloc::boxed::Box<SparseTensorProto>>,
     /// A type.
-    #[prost(message, optional, tag = "14")]
-    pub tp: ::core::option::Option<TypeProto>,
+    #[prost(message, optional, boxed, tag = "14")]
+    pub tp: ::core::option::Option<::prost::alloc::boxed::Box<TypeProto>>,
     /// A list of floats.
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: ::prost::alloc::vec::Vec<f32>,
@@ -917,3 +917,154 @@ impl OperatorStatus {
         }
     }
 }
+/// The fields of each message, which refer to other messages by their places here.
+pub static MESSAGES: &[crate::MessageFields] = {
+    use crate::{InMemory, MessageFields};
+    &[
+        MessageFields {
+            size: size_of::<AttributeProto>(),
+            fields: &[
+                (5, InMemory::Message(15)),
+                (6, InMemory::Message(13)),
+                (22, InMemory::Message(16)),
+                (14, InMemory::Message(25)),
+                (9, InMemory::Text),
+                (10, InMemory::Message(15)),
+                (11, InMemory::Message(13)),
+                (23, InMemory::Message(16)),
+                (15, InMemory::Message(25)),
+            ],
+        },
+        MessageFields {
+            size: size_of::<ValueInfoProto>(),
+            fields: &[(2, InMemory::Message(25)), (4, InMemory::Message(11))],
+        },
+        MessageFields {
+            size: size_of::<NodeProto>(),
+            fields: &[
+                (1, InMemory::Text),
+                (2, InMemory::Text),
+                (5, InMemory::Message(0)),
+                (9, InMemory::Message(11)),
+                (10, InMemory::Message(4)),
+            ],
+        },
+        MessageFields { size: size_of::<IntIntListEntryProto>(), fields: &[] },
+        MessageFields {
+            size: size_of::<NodeDeviceConfigurationProto>(),
+            fields: &[(2, InMemory::Message(5))],
+        },
+        MessageFields {
+            size: size_of::<ShardingSpecProto>(),
+            fields: &[(3, InMemory::Message(3)), (4, InMemory::Message(6))],
+        },
+        MessageFields { size: size_of::<ShardedDimProto>(), fields: &[(2, InMemory::Message(7))] },
+        MessageFields { size: size_of::<SimpleShardedDimProto>(), fields: &[] },
+        MessageFields {
+            size: size_of::<TrainingInfoProto>(),
+            fields: &[
+                (1, InMemory::Message(13)),
+                (2, InMemory::Message(13)),
+                (3, InMemory::Message(11)),
+                (4, InMemory::Message(11)),
+            ],
+        },
+        MessageFields {
+            size: size_of::<ModelProto>(),
+            fields: &[
+                (8, InMemory::Message(26)),
+                (7, InMemory::Message(13)),
+                (14, InMemory::Message(11)),
+                (20, InMemory::Message(8)),
+                (25, InMemory::Message(27)),
+                (26, InMemory::Message(10)),
+            ],
+        },
+        MessageFields {
+            size: size_of::<DeviceConfigurationProto>(),
+            fields: &[(3, InMemory::Text)],
+        },
+        MessageFields { size: size_of::<StringStringEntryProto>(), fields: &[] },
+        MessageFields {
+            size: size_of::<TensorAnnotation>(),
+            fields: &[(2, InMemory::Message(11))],
+        },
+        MessageFields {
+            size: size_of::<GraphProto>(),
+            fields: &[
+                (1, InMemory::Message(2)),
+                (5, InMemory::Message(15)),
+                (15, InMemory::Message(16)),
+                (11, InMemory::Message(1)),
+                (12, InMemory::Message(1)),
+                (13, InMemory::Message(1)),
+                (14, InMemory::Message(12)),
+                (16, InMemory::Message(11)),
+            ],
+        },
+        MessageFields { size: size_of::<tensor_proto::Segment>(), fields: &[] },
+        MessageFields {
+            size: size_of::<TensorProto>(),
+            fields: &[
+                (3, InMemory::Message(14)),
+                (6, InMemory::Text),
+                (13, InMemory::Message(11)),
+                (16, InMemory::Message(11)),
+            ],
+        },
+        MessageFields {
+            size: size_of::<SparseTensorProto>(),
+            fields: &[(1, InMemory::Message(15)), (2, InMemory::Message(15))],
+        },
+        MessageFields { size: size_of::<tensor_shape_proto::Dimension>(), fields: &[] },
+        MessageFields {
+            size: size_of::<TensorShapeProto>(),
+            fields: &[(1, InMemory::Message(17))],
+        },
+        MessageFields {
+            size: size_of::<type_proto::Tensor>(),
+            fields: &[(2, InMemory::Message(18))],
+        },
+        MessageFields {
+            size: size_of::<type_proto::Sequence>(),
+            fields: &[(1, InMemory::Message(25))],
+        },
+        MessageFields { size: size_of::<type_proto::Map>(), fields: &[(2, InMemory::Message(25))] },
+        MessageFields {
+            size: size_of::<type_proto::Optional>(),
+            fields: &[(1, InMemory::Message(25))],
+        },
+        MessageFields {
+            size: size_of::<type_proto::SparseTensor>(),
+            fields: &[(2, InMemory::Message(18))],
+        },
+        MessageFields { size: size_of::<type_proto::Opaque>(), fields: &[] },
+        MessageFields {
+            size: size_of::<TypeProto>(),
+            fields: &[
+                (1, InMemory::Message(19)),
+                (4, InMemory::Message(20)),
+                (5, InMemory::Message(21)),
+                (9, InMemory::Message(22)),
+                (8, InMemory::Message(23)),
+                (7, InMemory::Message(24)),
+            ],
+        },
+        MessageFields { size: size_of::<OperatorSetIdProto>(), fields: &[] },
+        MessageFields {
+            size: size_of::<FunctionProto>(),
+            fields: &[
+                (4, InMemory::Text),
+                (5, InMemory::Text),
+                (6, InMemory::Text),
+                (11, InMemory::Message(0)),
+                (7, InMemory::Message(2)),
+                (9, InMemory::Message(26)),
+                (12, InMemory::Message(1)),
+                (14, InMemory::Message(11)),
+            ],
+        },
+    ]
+};
+/// The place of [`ModelProto`] in [`MESSAGES`].
+pub const MODEL: usize = 9;

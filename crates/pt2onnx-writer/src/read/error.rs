@@ -1,6 +1,7 @@
 //! Errors of reading a model.
 
 use pt2onnx_ir::MAX_NESTING;
+use pt2onnx_symbolic::MAX_RANK;
 use pt2onnx_tensor::{DType, TensorError};
 use std::path::PathBuf;
 
@@ -30,6 +31,12 @@ pub enum ReadError {
     /// allow.
     #[error("bodies or types nest deeper than {MAX_NESTING}, the limit of protobuf")]
     Nested,
+    /// The file would take far more memory than its size: it has very many empty messages.
+    #[error(
+        "the file has {0} bytes, and so many empty nodes, values or tensors that they take more \
+         than 20 times as much memory"
+    )]
+    Memory(usize),
     /// The model is not valid, or uses parts of the standard that are not supported.
     #[error("{place}: {invalid}")]
     Invalid {
@@ -73,6 +80,8 @@ pub enum Invalid {
     DefaultOfBody,
     #[error("the element type {0} is not known")]
     ElementType(i32),
+    #[error("has {0} dimensions; {MAX_RANK} are the most")]
+    Rank(usize),
     #[error("a size is {0}")]
     Size(i64),
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! Reads ONNX files: models of any producer, IR version and opset.
 
+mod decoded_size;
 mod error;
 mod files;
 mod graph;

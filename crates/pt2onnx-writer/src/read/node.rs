@@ -128,11 +128,11 @@ impl Reader {
             },
             AttributeType::Tensor => {
                 let proto = a.t.ok_or_else(missing)?;
-                Attribute::Tensor(tensor(&mut self.files, proto, &here)?)
+                Attribute::Tensor(tensor(&mut self.files, *proto, &here)?)
             }
-            AttributeType::Graph => Attribute::Region(self.body(a.g.ok_or_else(missing)?)?),
+            AttributeType::Graph => Attribute::Region(self.body(*a.g.ok_or_else(missing)?)?),
             AttributeType::TypeProto => {
-                let ty = type_of(&mut self.model, a.tp.ok_or_else(missing)?, &here)?;
+                let ty = type_of(&mut self.model, *a.tp.ok_or_else(missing)?, &here)?;
                 Attribute::Type(ty.ok_or_else(missing)?)
             }
             AttributeType::Floats => Attribute::Floats(a.floats),
@@ -159,7 +159,7 @@ impl Reader {
             }
             AttributeType::SparseTensor => {
                 let proto = a.sparse_tensor.ok_or_else(missing)?;
-                Attribute::Tensor(sparse::dense(&mut self.files, proto, &here)?)
+                Attribute::Tensor(sparse::dense(&mut self.files, *proto, &here)?)
             }
             AttributeType::SparseTensors => {
                 return Err(missing());

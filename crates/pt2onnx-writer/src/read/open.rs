@@ -1,6 +1,7 @@
 //! Opens a file or bytes and reads the model.
 
 use super::{
+    decoded_size::decoded_size,
     error::{ReadError, Result},
     files::Files,
     graph::Reader,
@@ -9,7 +10,7 @@ use super::{
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::Model;
-use pt2onnx_proto::ModelProto;
+use pt2onnx_proto::{MODEL, ModelProto};
 use std::path::Path;
 
 /// Reads a model. Weights, in the model's file or in others beside it, are mapped and not read: the
@@ -61,6 +62,10 @@ pub fn read_parts(
     model(Files::in_memory(data), bytes.into())
 }
 
+/// A model may take so many times the bytes of its file in memory, and this many bytes besides.
+const MAX_GROWTH: usize = 20;
+const ALWAYS: usize = 16 << 20;
+
 fn warned(reading: Reading) -> Model {
     for lost in &reading.lost {
         tracing::warn!("the model has {lost}, which are not kept");
@@ -69,6 +74,10 @@ fn warned(reading: Reading) -> Model {
 }
 
 fn model(files: Files, bytes: Bytes) -> Result<Reading> {
+    let most = bytes.len().saturating_mul(MAX_GROWTH).saturating_add(ALWAYS);
+    if decoded_size(&bytes, MODEL, most) > most {
+        return Err(ReadError::Memory(bytes.len()));
+    }
     let proto = ModelProto::decode(bytes).map_err(|error| {
         // `prost` has no kind of errors.
         if error.to_string().contains("recursion limit reached") {

@@ -51,7 +51,7 @@ pub(super) fn sorted(nodes: Vec<NodeProto>) -> Vec<NodeProto> {
 fn each_use<'a>(node: &'a NodeProto, f: &mut dyn FnMut(&'a str)) {
     node.input.iter().for_each(|name| f(name));
     for attribute in &node.attribute {
-        for graph in attribute.g.iter().chain(&attribute.graphs) {
+        for graph in attribute.g.as_deref().into_iter().chain(&attribute.graphs) {
             let made = graph.node.iter().flat_map(|inner| &inner.output).map(String::as_str);
             let given = graph.input.iter().map(|input| input.name());
             let constants = graph.initializer.iter().map(|constant| constant.name());

@@ -7,6 +7,7 @@ use super::{
 };
 use bytes::Bytes;
 use pt2onnx_proto::{TensorProto, tensor_proto::DataLocation};
+use pt2onnx_symbolic::MAX_RANK;
 use pt2onnx_tensor::{DType, Element, Storage, Tensor};
 
 /// The tensor; without values if there is no data.
@@ -16,6 +17,9 @@ pub(super) fn tensor(files: &mut Files, proto: TensorProto, place: &str) -> Resu
         return Err(invalid(Invalid::Segment));
     }
     let dtype = dtype(proto.data_type(), place)?;
+    if proto.dims.len() > MAX_RANK {
+        return Err(invalid(Invalid::Rank(proto.dims.len())));
+    }
     let size = |&s: &i64| usize::try_from(s).map_err(|_| invalid(Invalid::Size(s)));
     let shape: Vec<usize> = proto.dims.iter().map(size).collect::<Result<_>>()?;
     let absent = Tensor::absent(dtype, shape.clone()).map_err(|e| invalid(Invalid::Tensor(e)))?;

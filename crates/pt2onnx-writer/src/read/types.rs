@@ -3,7 +3,7 @@
 use super::error::{Invalid, Result};
 use pt2onnx_ir::{Model, TensorType, Type, schema};
 use pt2onnx_proto::{TensorShapeProto, TypeProto, tensor_shape_proto::dimension, type_proto};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, MAX_RANK};
 use pt2onnx_tensor::DType;
 
 /// A type; `None` if the file does not state it, or not its element type.
@@ -47,6 +47,9 @@ fn tensor(
 ) -> Result<Option<TensorType>> {
     if number == 0 {
         return Ok(None);
+    }
+    if let Some(rank) = shape.as_ref().map(|s| s.dim.len()).filter(|rank| *rank > MAX_RANK) {
+        return Err(Invalid::Rank(rank).at(place));
     }
     let mut size = |value| match value {
         Some(dimension::Value::DimValue(known)) if known >= 0 => Expr::int(known),

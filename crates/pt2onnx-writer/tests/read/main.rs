@@ -60,12 +60,12 @@ fn body(name: &str, nodes: Vec<NodeProto>, output: &str) -> AttributeProto {
     AttributeProto {
         name: Some(name.into()),
         r#type: Some(AttributeType::Graph.into()),
-        g: Some(GraphProto {
+        g: Some(Box::new(GraphProto {
             name: Some(format!("{name}_graph")),
             node: nodes,
             output: vec![ValueInfoProto { name: Some(output.into()), ..Default::default() }],
             ..Default::default()
-        }),
+        })),
         ..Default::default()
     }
 }
@@ -464,6 +464,16 @@ fn broken_models_are_errors() {
             g.node[0].attribute = vec![a];
         }),
         with(&|_, g| g.node[0].attribute = vec![body("a", vec![], "x"), body("a", vec![], "x")]),
+        with(&|_, g| {
+            let mut many = value("v", Some(1));
+            if let Some(type_proto::Value::TensorType(tensor)) =
+                many.r#type.as_mut().and_then(|ty| ty.value.as_mut())
+            {
+                tensor.shape.as_mut().unwrap().dim = vec![Dimension::default(); 257];
+            }
+            g.input.push(many);
+        }),
+        with(&|_, g| g.initializer[0].dims = vec![1; 10_000]),
     ];
     let wanted = "\
         the model: there is no graph; is this an ONNX model?\n\
@@ -482,8 +492,40 @@ fn broken_models_are_errors() {
         initialiser ``: the element type 0 is not known\n\
         Add (of `y`): attribute `` has no value of a known type\n\
         Add (of `y`): attribute `a` has no value of a known type\n\
-        Add (of `y`): two attributes are called `a`";
+        Add (of `y`): two attributes are called `a`\n\
+        value `v`: has 257 dimensions; 256 are the most\n\
+        initialiser `w`: has 10000 dimensions; 256 are the most";
     assert_eq!(table.join("\n"), wanted);
+}
+
+/// Two bytes for each: the number of the field, and no content.
+#[test]
+fn many_empty_messages_are_errors() {
+    let framed = |key: u8, content: &[u8]| {
+        let mut bytes = vec![key];
+        prost::encoding::encode_varint(content.len() as u64, &mut bytes);
+        [bytes, content.to_vec()].concat()
+    };
+    // Fields of a graph, and of an attribute of a node.
+    let (graph, attribute) = ([1, 5, 11, 12, 13, 15], [5, 6, 10, 11, 22, 23]);
+    let graphs = graph.map(|field: u8| [field << 3 | 2, 0].repeat(500_000));
+    let attributes = attribute.map(|field: u8| {
+        let mut key = Vec::new();
+        prost::encoding::encode_varint(u64::from(field) << 3 | 2, &mut key);
+        let many = [key, vec![0]].concat().repeat(500_000);
+        framed(1 << 3 | 2, &framed(5 << 3 | 2, &many))
+    });
+    for graph in graphs.iter().chain(&attributes) {
+        let refused = from_bytes(framed(7 << 3 | 2, graph));
+        assert!(matches!(refused, Err(pt2onnx_writer::ReadError::Memory(_))), "{refused:?}");
+    }
+    // Nodes with the shortest names take as much memory for their bytes as a model can.
+    let mut dense = small();
+    let mut graph = dense.graph.take().unwrap();
+    let shortest = |i: u32| node("Neg", &["x"], &[&format!("{i:x}")]);
+    graph.node.extend((0x1000..0x9000).map(shortest));
+    dense.graph = Some(graph);
+    assert!(from_bytes(dense.encode_to_vec()).is_ok());
 }
 
 #[test]
