@@ -5,6 +5,7 @@ pub use pt2onnx_fx::{Contents, Outcome, Typed};
 use pt2onnx_fx::{Name, Node, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
+use std::cell::Cell;
 
 /// Infers the types of the results of operators, in the thread of the evaluator.
 pub trait Types: Send {
@@ -60,16 +61,15 @@ pub struct Facts {
 
 /// Makes symbols, each once.
 #[derive(Clone, Debug, Default)]
-pub struct Symbols(usize);
+pub struct Symbols(Cell<usize>);
 
 impl Symbols {
     /// A new symbol: for an integer that depends on data, as `nonzero` has (`u0`, `u1`, ...), or
     /// for a float (`zuf0`, ...).
-    pub fn next(&mut self, float: bool) -> Expr {
+    pub fn next(&self, float: bool) -> Expr {
         let prefix = if float { "zuf" } else { "u" };
-        let name = format!("{prefix}{}", self.0);
-        self.0 += 1;
-        Expr::symbol(&name)
+        let number = self.0.replace(self.0.get() + 1);
+        Expr::symbol(&format!("{prefix}{number}"))
     }
 
     /// Whether this is the name of such a symbol.

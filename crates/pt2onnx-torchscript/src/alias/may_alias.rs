@@ -5,10 +5,9 @@
 use crate::{
     control::{
         higher_order::{Body, made_by},
-        loop_carried::{Carried, Slot},
+        loop_carried::{Carried, Place},
     },
-    error::Problem,
-    eval::{Evaluator, Step, unsupported},
+    eval::{Evaluator, Step, in_loop, unsupported},
     value::{Ref, Value},
 };
 use pt2onnx_fx::{InputSpec, Name, Node};
@@ -135,12 +134,12 @@ impl Evaluator<'_> {
             if !in_this && !own.iter().any(|own| !std::ptr::eq(*own, origins) && is_of(own)) {
                 continue;
             }
-            return Err(Problem::Loop(match &variable.slot {
-                Slot::List(_) if in_this => {
+            return in_loop(match &variable.place {
+                Place::Elements(_) if in_this => {
                     "it writes into a tensor that it adds to a list".to_owned()
                 }
-                slot => format!("it writes into a tensor that it keeps in `{}`", slot.name()),
-            }));
+                place => format!("it writes into a tensor that it keeps in `{}`", place.name()),
+            });
         }
         Ok(())
     }
@@ -188,7 +187,7 @@ impl Evaluator<'_> {
                 let result = self.memory_of(result);
                 self.state.copies.stale.remove(&result);
             }
-            if let Slot::List(list) = variable.slot {
+            if let Place::Elements(list) = variable.place {
                 self.memory.lists.insert(result.clone());
                 self.memory.repeated.extend(repeated.contains(&list).then(|| result.clone()));
             }
@@ -203,7 +202,7 @@ impl Evaluator<'_> {
         let mut count = made.len();
         let mut found = Vec::new();
         for (variable, added) in carried.iter().zip(&outputs) {
-            let Slot::List(list) = variable.slot else { continue };
+            let Place::Elements(list) = variable.place else { continue };
             // Iterations read what the one before has made, the first what was there before.
             let mut once = self.first_origins(&variable.initial);
             for (other, next) in carried.iter().zip(&outputs) {

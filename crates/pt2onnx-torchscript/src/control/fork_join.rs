@@ -189,7 +189,10 @@ impl Evaluator<'_> {
         changed: &BTreeSet<usize>,
         env: &mut Env,
     ) -> Step<Flow> {
-        let mut joiner = Joiner::new(self.join_base(), condition.of_sizes(), &branches);
+        let Self { state, memory, numbers, names, policy, .. } = self;
+        let (truths, allow_sequences) = (&numbers.truths, policy.allow_sequences);
+        let base = Base { state, memory, truths, names, allow_sequences };
+        let mut joiner = Joiner::new(base, condition.of_sizes(), &branches);
         let flow = joiner.flows()?;
         let variables =
             if matches!(flow, Flow::Next) { joiner.variables(env)? } else { Vec::new() };
@@ -205,11 +208,6 @@ impl Evaluator<'_> {
         self.apply_joined(joined, [&yes, &no])?;
         self.cond(condition.predicate.clone(), &phis, [yes, no])?;
         Ok(flow)
-    }
-
-    fn join_base(&mut self) -> Base<'_> {
-        let Self { state, memory, numbers, names, policy, .. } = self;
-        Base::new(state, memory, &numbers.truths, names, policy.allow_sequences)
     }
 
     /// The state after both branches.
@@ -248,12 +246,7 @@ impl Evaluator<'_> {
     }
 
     /// The node whose results the phis are, if there are any.
-    pub(crate) fn cond(
-        &mut self,
-        predicate: Argument,
-        phis: &[Phi],
-        mut deltas: [Delta; 2],
-    ) -> Step<()> {
+    fn cond(&mut self, predicate: Argument, phis: &[Phi], mut deltas: [Delta; 2]) -> Step<()> {
         if phis.is_empty() && deltas.iter().all(|delta| delta.mod_set.is_empty()) {
             return Ok(());
         }
@@ -330,30 +323,23 @@ impl Evaluator<'_> {
 
     /// `a` if the condition holds, and `b` otherwise.
     pub(crate) fn either(&mut self, test: &Value, a: &Name, b: &Name) -> Step<Name> {
-        let predicate = self.predicate(test)?;
-        let values = [a, b].map(|name| Value::Tensor(name.clone()));
-        match self.choose(predicate, None, &values, Default::default())? {
-            Value::Tensor(name) => Ok(name),
-            other => expected("a tensor", &other),
-        }
+        let chosen = self.choose(test, [a, b], |_, name| Ok(Value::Tensor(name.clone())))?;
+        chosen.tensor().cloned()
     }
 
-    /// The first value if a predicate holds, or else the second one, with the nodes of each.
-    pub(crate) fn choose(
+    /// The value for the first case if a condition holds, or else that for the second one.
+    pub(crate) fn choose<T>(
         &mut self,
-        predicate: Argument,
-        sizes: Option<Expr>,
-        [a, b]: &[Value; 2],
-        nodes: [Vec<Node>; 2],
+        test: &Value,
+        [yes, no]: [&T; 2],
+        value: impl Fn(&mut Evaluator<'_>, &T) -> Step<Value>,
     ) -> Step<Value> {
-        let branches = nodes.map(Branch::of_nodes);
-        let mut joiner = Joiner::new(self.join_base(), sizes, &branches);
-        let value = joiner.values(a, b)?;
-        let (joined, phis) = joiner.finish();
-        let deltas = branches.map(|branch| branch.delta);
-        self.apply_joined(joined, [&deltas[0], &deltas[1]])?;
-        self.cond(predicate, &phis, deltas)?;
-        Ok(value)
+        let bodies: [Body<'_>; 2] =
+            [&|ev, _| value(ev, yes).map(Flow::Return), &|ev, _| value(ev, no).map(Flow::Return)];
+        match self.fork_join(test, bodies, &mut Env::default())? {
+            Flow::Return(value) => Ok(value),
+            Flow::Next => Ok(Value::None),
+        }
     }
 
     /// Zeros of this element type and rank. A size that depends on data is 0.

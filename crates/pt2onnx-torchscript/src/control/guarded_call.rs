@@ -7,7 +7,6 @@ use crate::{
     types::of_data,
     value::Value,
 };
-use pt2onnx_fx::Node;
 
 impl Evaluator<'_> {
     /// The result for an unknown truth value or what may be None; `None` for other arguments.
@@ -34,29 +33,12 @@ impl Evaluator<'_> {
                 "what {who} decide, as an argument of an operator that returns or changes a part of its input,"
             ));
         }
-        let predicate = self.predicate(&Value::Bool(condition.clone()))?;
         let [yes, no] = values.map(|value| {
             let mut bound = bound.clone();
-            if let Some(slot) = bound.get_mut(at) {
-                *slot = Some(value);
-            }
-            let value = self.emit(schema, bound)?;
-            // Nodes of its arguments stay outside.
-            let of_it = |node: &mut Node| *node.target.name == *schema.name;
-            Ok((value, self.state.nodes.pop_if(of_it).into_iter().collect::<Vec<_>>()))
+            bound[at] = Some(value);
+            bound
         });
-        let ((a, yes), (b, no)) = (yes?, no?);
-        let plain = |value: &Value| match value {
-            Value::Tensor(_) => true,
-            Value::Tuple(tuple) => tuple.items.iter().all(|v| matches!(v, Value::Tensor(_))),
-            _ => false,
-        };
-        if !plain(&a) || !plain(&b) {
-            return unsupported(
-                "a truth value that is not known, as an argument of this operator,",
-            );
-        }
-        let sizes = Some(condition.clone()).filter(|condition| !of_data(condition));
-        self.choose(predicate, sizes, &[a, b], [yes, no]).map(Some)
+        let emit = |ev: &mut Evaluator<'_>, bound: &Bound| ev.emit(schema, bound.clone());
+        self.choose(&Value::Bool(condition.clone()), [&yes, &no], emit).map(Some)
     }
 }

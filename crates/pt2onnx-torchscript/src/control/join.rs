@@ -6,7 +6,7 @@ use crate::{
     error::{Problem, Step},
     eval::{Flow, MAX_STEPS, arith::to_float, expected, unbound, unsupported},
     schema::Type,
-    state::{Env, JoinPolicy, equality::Equality},
+    state::{Env, JoinPolicy},
     types::of_data,
     value::{DynList, Item, Optional, Ref, Tuple, Value, quantized::Quantized},
 };
@@ -17,11 +17,7 @@ use pt2onnx_fx::{
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::{
-    cell::{Cell, OnceCell},
-    collections::BTreeSet,
-    sync::Arc,
-};
+use std::{cell::OnceCell, collections::BTreeSet, sync::Arc};
 
 /// A join of two branches.
 pub(crate) struct Joiner<'j> {
@@ -108,14 +104,6 @@ impl<'j> Joiner<'j> {
         if self.joined.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
     }
 
-    fn same(&mut self, a: &Value, b: &Value) -> bool {
-        let work = Cell::new(0);
-        let Base { heap, constraints, .. } = &self.base;
-        let same = Equality { heap, constraints, work: &work }.same(a, b);
-        self.joined.steps += work.get();
-        same
-    }
-
     /// An item at the end of a branch.
     fn item_at(&self, branch: usize, at: usize) -> Option<Item> {
         let own = if at < self.old {
@@ -123,7 +111,7 @@ impl<'j> Joiner<'j> {
         } else {
             self.joined.items.get(&at)
         };
-        own.or_else(|| self.base.heap.get(at)).cloned()
+        own.or_else(|| self.base.state.heap.get(at)).cloned()
     }
 
     /// The value that is `a` in the first branch, and `b` in the second one.
@@ -143,7 +131,7 @@ impl<'j> Joiner<'j> {
                 Tuple::checked(items, x.class.clone())?
             }
             // 0 and 0.0 are equal, but not the same.
-            _ if a.kind() == b.kind() && self.same(a, b) => a.clone(),
+            _ if a.kind() == b.kind() && self.base.state.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => Value::Tensor(self.tensors([x, y])?),
             (Value::Quantized(x), Value::Quantized(y))
                 if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
@@ -152,7 +140,7 @@ impl<'j> Joiner<'j> {
                 Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
             }
             (Value::Int(x), Value::Int(y))
-                if self.base.how != JoinPolicy::Exact
+                if self.base.state.join != JoinPolicy::Exact
                     && let Some(size) = self.size(x, y) =>
             {
                 Value::Int(size)
@@ -160,12 +148,12 @@ impl<'j> Joiner<'j> {
             (Value::Int(_), Value::Int(_))
             | (Value::Bool(_), Value::Bool(_))
             | (Value::Float(_), Value::Float(_))
-                if self.base.how != JoinPolicy::Exact =>
+                if self.base.state.join != JoinPolicy::Exact =>
             {
                 self.number([a, b])?
             }
             (Value::None | Value::Optional(_), _) | (_, Value::None | Value::Optional(_))
-                if self.base.how == JoinPolicy::AllowOptional =>
+                if self.base.state.join == JoinPolicy::AllowOptional =>
             {
                 self.optional([a, b])?
             }
@@ -191,7 +179,7 @@ impl<'j> Joiner<'j> {
         } else {
             self.item(&first, &second)?
         };
-        let made = Ref(self.base.heap.len() + self.joined.made.len());
+        let made = Ref(self.base.state.heap.len() + self.joined.made.len());
         self.joined.made.push(item);
         self.pairs.insert(pair, made);
         for (of, known) in pair.into_iter().zip(&mut self.one_of) {
@@ -216,7 +204,7 @@ impl<'j> Joiner<'j> {
             (Item::Dict(a), Item::Dict(b)) if a.len() == b.len() => {
                 let mut entries = Vec::with_capacity(a.len());
                 for ((key, a), (other, b)) in a.iter().zip(b) {
-                    if !self.same(key, other) {
+                    if !self.base.state.same(key, other) {
                         return Err(lengths());
                     }
                     entries.push((key.clone(), self.values(a, b)?));
@@ -256,7 +244,7 @@ impl<'j> Joiner<'j> {
                 Value::Bool(e) => self.base.truths.get(e),
                 _ => None,
             };
-            let is_scalar = |name: &&Name| match self.base.values.get(*name) {
+            let is_scalar = |name: &&Name| match self.base.state.facts.values.get(*name) {
                 Some(ValueMeta::Tensor(meta)) => meta.dtype == DType::Bool && meta.sizes.is_empty(),
                 _ => false,
             };
@@ -267,7 +255,7 @@ impl<'j> Joiner<'j> {
         });
         let at = self.phi(operands)?;
         let is_float = matches!(numbers[0], Value::Float(_));
-        let symbol = self.base.symbols.next(is_float);
+        let symbol = self.base.state.facts.symbols.next(is_float);
         self.phis[at].numbers.push(symbol.clone());
         Ok(match numbers[0] {
             Value::Bool(_) => Value::Bool(Expr::call(Func::Eq, vec![symbol, Expr::ONE])),
@@ -397,7 +385,7 @@ impl<'j> Joiner<'j> {
     }
 
     fn meta(&self, name: &Name) -> Step<&'j TensorMeta> {
-        match self.base.values.get(name) {
+        match self.base.state.facts.values.get(name) {
             Some(ValueMeta::Tensor(meta)) => Ok(meta),
             _ => unbound(name),
         }
@@ -446,18 +434,18 @@ impl<'j> Joiner<'j> {
                 b.sizes.len()
             )));
         }
-        let constraints = self.base.constraints;
+        let constraints = &self.base.state.facts.constraints;
         let plain = [&a, &b].map(|meta| is_contiguous(meta, constraints)) == [Some(true); 2];
         let mut meta = a;
         for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
             if constraints.prove_eq(size, other) != Some(true) {
-                if self.base.how == JoinPolicy::Exact {
+                if self.base.state.join == JoinPolicy::Exact {
                     return Err(lengths());
                 }
                 *size = match self.size(size, other) {
                     Some(size) => size,
                     None => {
-                        let symbol = self.base.symbols.next(false);
+                        let symbol = self.base.state.facts.symbols.next(false);
                         self.joined.sizes.push(symbol.clone());
                         symbol
                     }
@@ -490,7 +478,7 @@ impl<'j> Joiner<'j> {
 
     /// A list that each branch has made in another way, as a sequence.
     fn sequences(&mut self, a: &Item, b: &Item) -> Step<DynList> {
-        if !self.base.allow_sequences || self.base.how == JoinPolicy::Exact {
+        if !self.base.allow_sequences || self.base.state.join == JoinPolicy::Exact {
             return Err(lengths());
         }
         let (a, first) = self.as_sequence(a)?;

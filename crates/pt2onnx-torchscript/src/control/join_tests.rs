@@ -49,7 +49,8 @@ fn branch((variables, list): &End) -> Branch {
     Branch {
         env: assigned.map(|(at, value)| (variable(at), value.clone())).collect(),
         delta,
-        ..Branch::of_nodes(Vec::new())
+        flow: Flow::Next,
+        made: 0..0,
     }
 }
 
@@ -59,7 +60,13 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>
     state.join = how;
     let (memory, truths, mut names) = (Memory::default(), FxHashMap::default(), Names::default());
     let ends = [branch(a), branch(b)];
-    let base = Base::new(&mut state, &memory, &truths, &mut names, false);
+    let base = Base {
+        state: &state,
+        memory: &memory,
+        truths: &truths,
+        names: &mut names,
+        allow_sequences: false,
+    };
     let mut joiner = Joiner::new(base, None, &ends);
     assert!(matches!(joiner.flows()?, Flow::Next));
     let variables = joiner.variables(&env)?;

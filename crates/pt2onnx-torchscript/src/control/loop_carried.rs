@@ -1,6 +1,7 @@
-//! Loops on data, their loop-carried values, and where these stand in the values of variables.
+//! Loops on data, and the places of the values that they carry.
 
 use crate::{
+    eval::{Env, Evaluator},
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Item, Optional, Ref, Tuple, Value},
 };
@@ -9,72 +10,89 @@ use pt2onnx_symbolic::Expr as Sym;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// The place of a loop-carried value.
+/// Where a loop-carried value is.
 #[derive(Clone, PartialEq)]
-pub(crate) enum Slot {
-    /// A part of a variable: a tensor or number in the tuples that it holds.
-    Variable(Name, Vec<usize>),
+pub(crate) enum Place {
+    Variable(Name),
+    /// A value in an object, list or dict, by its position and its name.
+    Member(Ref, usize, Name),
     /// The elements of a list of unknown length.
-    List(Ref),
-    /// A part of what an object, list or dict has at a place, as of a variable.
-    Member(Ref, Place, Vec<usize>),
+    Elements(Ref),
 }
 
-impl Slot {
-    /// Whether it is a part of a member, at this place or any.
-    pub(crate) fn is_member(&self, item: Ref, place: Option<&Place>) -> bool {
-        matches!(self, Self::Member(of, at, _) if *of == item && place.is_none_or(|place| at == place))
-    }
-
+impl Place {
     /// Its name in messages and in the model.
     pub(crate) fn name(&self) -> Name {
         match self {
-            Self::Variable(name, _) => name.clone(),
-            Self::Member(_, place, _) => place.name(),
-            Self::List(_) => "list".into(),
+            Self::Variable(name) | Self::Member(.., name) => name.clone(),
+            Self::Elements(_) => "list".into(),
         }
     }
 }
 
-/// Where something is in an object, list or dict.
-#[derive(Clone, PartialEq)]
-pub(crate) enum Place {
-    Attribute(Name),
-    /// A position in a list, or among the entries of a dict.
-    Element(usize),
-}
+impl Evaluator<'_> {
+    pub(crate) fn value_at(&self, place: &Place, env: &Env) -> Option<Value> {
+        match place {
+            Place::Variable(name) => env.get(name).cloned(),
+            Place::Member(of, at, _) => self.state.heap.get(of.0)?.member(*at).cloned(),
+            Place::Elements(list) => Some(Value::Tensor(self.dyn_list(*list)?.tensor)),
+        }
+    }
 
-impl Place {
-    pub(crate) fn name(&self) -> Name {
-        match self {
-            Self::Attribute(name) => name.clone(),
-            Self::Element(at) => format!("element_{at}").into(),
+    pub(crate) fn set_value_at(&mut self, place: &Place, value: Value, env: &mut Env) {
+        let of = match place {
+            Place::Variable(name) => return env.insert(name.clone(), value),
+            Place::Member(of, ..) | Place::Elements(of) => *of,
+        };
+        self.state.heap.changes(of);
+        match (place, self.state.heap.get_mut(of.0), value) {
+            (Place::Elements(_), Some(Item::DynList(parts)), Value::Tensor(tensor)) => {
+                parts.tensor = tensor;
+            }
+            (Place::Member(_, at, _), Some(item), value) => {
+                if let Some(member) = item.member_mut(*at) {
+                    *member = value;
+                }
+            }
+            _ => {}
         }
     }
 }
 
 impl Item {
-    /// The values of an object, list or dict by their places.
-    pub(crate) fn members(&self) -> Box<dyn Iterator<Item = (Place, &Value)> + '_> {
-        let element = |(at, value)| (Place::Element(at), value);
+    /// The value at a position of an object, list or dict.
+    pub(crate) fn member(&self, at: usize) -> Option<&Value> {
         match self {
-            Self::List { items, .. } => Box::new(items.iter().enumerate().map(element)),
-            Self::Dict(entries) => {
-                Box::new(entries.iter().map(|(_, value)| value).enumerate().map(element))
-            }
-            Self::Object { attributes, .. } => Box::new(
-                attributes.iter().map(|(name, value)| (Place::Attribute(name.clone()), value)),
-            ),
-            Self::DynList(_) => Box::new(std::iter::empty()),
+            Self::List { items, .. } => items.get(at),
+            Self::Dict(entries) => entries.get(at).map(|(_, value)| value),
+            Self::Object { attributes, .. } => attributes.get_index(at).map(|(_, value)| value),
+            Self::DynList(_) => None,
         }
+    }
+
+    pub(crate) fn member_mut(&mut self, at: usize) -> Option<&mut Value> {
+        match self {
+            Self::List { items, .. } => items.get_mut(at),
+            Self::Dict(entries) => entries.get_mut(at).map(|(_, value)| value),
+            Self::Object { attributes, .. } => attributes.get_index_mut(at).map(|(_, value)| value),
+            Self::DynList(_) => None,
+        }
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Value> {
+        (0..).map_while(|at| self.member(at))
     }
 }
 
-/// A slot, its tensor before the loop, a value of its kind, and the type of its tensors.
+/// A tensor or number that a loop carries.
 #[derive(Clone)]
 pub(crate) struct Carried {
-    pub(crate) slot: Slot,
+    pub(crate) place: Place,
+    /// Where in the value at the place it is: a part of the tuples there.
+    pub(crate) path: Vec<usize>,
+    /// Its tensor before the loop.
     pub(crate) initial: Name,
+    /// A value of its kind.
     pub(crate) like: Value,
     pub(crate) meta: TensorMeta,
     /// Whether an iteration begins with a copy of it, into which it writes.
@@ -85,8 +103,8 @@ pub(crate) struct Carried {
 pub(crate) enum Test<'e> {
     /// The condition of `while`.
     While(&'e Expr),
-    /// `for target in range(start, end)`: the variable that counts, its first value and the end.
-    Range(Name, Value, Value),
+    /// `for target in range(end)`.
+    Range(Name, Value),
 }
 
 /// A loop.

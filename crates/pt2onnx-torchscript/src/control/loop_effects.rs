@@ -1,56 +1,49 @@
-//! Loop effects: all that the body of a loop changes becomes loop-carried.
+//! Loop effects: all that the body of a loop changes becomes loop-carried, in a form that holds its
+//! values before and after an iteration: tuples, values that may be None or are new.
 
 use crate::{
-    control::loop_carried::{Carried, Loop, Place, Slot, at_path, leaves},
+    control::loop_carried::{Carried, Loop, Place, at_path, leaves},
     eval::{Env, Evaluator, Step, in_loop},
-    value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
+    state::JoinPolicy,
+    value::{Item, Optional, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
 use pt2onnx_fx::{Argument, Name};
 use pt2onnx_symbolic::Expr as Sym;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// Something that the body changes and that is not carried yet.
 pub(crate) enum Change {
-    /// An attribute of an object or an element of a list or dict, and its new value.
-    Member(Ref, Place, Value),
+    /// A value becomes this one, in whose form it is to begin.
+    Value(Place, Value),
     /// A list whose length changes, and what its elements are like.
-    List(Ref, Option<ElementSpec>),
+    Length(Ref, Option<ElementSpec>),
     /// A variable is only written into.
     InPlace(Name),
     /// A variable is written into, and is something else after an iteration.
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, FxHashSet<Ref>),
-    /// A variable has another form after an iteration: it is to begin in that of this value.
-    Widen(Name, Value),
 }
 
 impl Evaluator<'_> {
-    /// Carries the tensors and numbers in the value of a variable; the rest must not change.
-    pub(crate) fn carry_variable(
+    /// Carries the tensors and numbers in the value at a place; the rest must not change.
+    pub(crate) fn carry(
         &mut self,
-        name: &Name,
+        place: &Place,
         value: &Value,
         carried: &mut Vec<Carried>,
     ) -> Step<()> {
         for path in leaves(value) {
             let like = at_path(value, &path).unwrap_or(Value::None);
-            carried.push(self.carry(Slot::Variable(name.clone(), path), like, name)?);
+            let initial = match &like {
+                Value::Tensor(tensor) => self.readable(tensor)?,
+                number => self.as_tensor(number)?,
+            };
+            let (place, meta) = (place.clone(), self.meta(&initial)?.clone());
+            carried.push(Carried { place, path, initial, like, meta, own: false });
         }
         Ok(())
-    }
-
-    /// A value that is carried.
-    fn carry(&mut self, slot: Slot, like: Value, name: &Name) -> Step<Carried> {
-        let initial = match &like {
-            Value::Tensor(tensor) => self.readable(tensor)?,
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) => self.as_tensor(&like)?,
-            other => {
-                return in_loop(format!("`{name}`, which it changes, is {}", other.kind()));
-            }
-        };
-        let meta = self.meta(&initial)?.clone();
-        Ok(Carried { slot, initial, like, meta, own: false })
     }
 
     /// Carries what the body of a loop changes from now on.
@@ -58,41 +51,26 @@ impl Evaluator<'_> {
         &mut self,
         change: Change,
         env: &mut Env,
-        the_loop: &mut Loop<'_>,
+        Loop { carried, unique_owners, .. }: &mut Loop<'_>,
     ) -> Step<()> {
-        let carried = &mut the_loop.carried;
         match change {
-            Change::Owner(name, of) => {
-                return self.make_unique_owner(name, &of, env, &mut the_loop.unique_owners);
+            Change::Value(place, later) => {
+                let initial = self.initial_at(&place, &later, env)?;
+                carried.retain(|c| c.place != place);
+                self.carry(&place, &initial, carried)
             }
-            Change::Widen(name, value) => {
-                let initial_value = self.initial_value(env.get(&name), &value)?;
-                carried.retain(|c| !matches!(&c.slot, Slot::Variable(of, _) if *of == name));
-                self.carry_variable(&name, &initial_value, carried)?;
-                env.insert(name, initial_value);
+            Change::Length(list, sample) => {
+                carried.retain(|c| !matches!(c.place, Place::Member(of, ..) if of == list));
+                let initial = Value::Tensor(self.list_as_tensor(list, sample)?);
+                self.carry(&Place::Elements(list), &initial, carried)
             }
-            Change::Member(of, place, after) => {
-                let initial_value = self.initial_member(of, &place, &after)?;
-                carried.retain(|c| !c.slot.is_member(of, Some(&place)));
-                for path in leaves(&initial_value) {
-                    let like = at_path(&initial_value, &path).unwrap_or(Value::None);
-                    let slot = Slot::Member(of, place.clone(), path);
-                    carried.push(self.carry(slot, like, &place.name())?);
-                }
-            }
-            Change::List(list, sample) => {
-                carried.retain(|c| !c.slot.is_member(list, None));
-                let initial = self.list_as_tensor(list, sample)?;
-                let initial = Value::Tensor(initial);
-                carried.push(self.carry(Slot::List(list), initial, &"a list".into())?);
-            }
-            Change::Own(name) => self.carry_copy(name, env, carried)?,
             Change::InPlace(name) => {
-                let slot = Slot::Variable(name, Vec::new());
-                carried.retain(|variable| variable.slot != slot);
+                carried.retain(|c| c.place != Place::Variable(name.clone()));
+                Ok(())
             }
+            Change::Own(name) => self.carry_copy(name, env, carried),
+            Change::Owner(name, of) => self.make_unique_owner(name, &of, env, unique_owners),
         }
-        Ok(())
     }
 
     /// The tensor of a list whose length changes in the loop; `sample` is the type of its elements.
@@ -112,13 +90,15 @@ impl Evaluator<'_> {
     /// A variable begins each iteration with a copy of its tensor. The copy must be made where the
     /// loop is, so that all that reads it by another name is known to be stale.
     fn carry_copy(&mut self, name: Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
-        let slot = Slot::Variable(name.clone(), Vec::new());
-        let known = carried.iter().position(|variable| variable.slot == slot);
-        let mut variable = match (known, env.get(&name)) {
-            (Some(at), _) => carried.remove(at),
-            (None, Some(like)) => self.carry(slot, like.clone(), &name)?,
-            (None, None) => return Ok(()),
-        };
+        let place = Place::Variable(name);
+        match carried.iter().position(|variable| variable.place == place) {
+            Some(at) => carried[at..].rotate_left(1),
+            None => {
+                let like = self.value_at(&place, env).unwrap_or(Value::None);
+                self.carry(&place, &like, carried)?;
+            }
+        }
+        let Some(variable) = carried.last_mut() else { return Ok(()) };
         let root = self.write_base_of(&variable.initial);
         if self.memory.is_view(&root) {
             return written_view();
@@ -128,91 +108,189 @@ impl Evaluator<'_> {
             return in_loop("it writes into a tensor that it also replaces");
         }
         variable.own = true;
-        carried.push(variable);
         Ok(())
     }
 
-    /// The changes of the body that are not carried. `first` is its first new symbol.
-    pub(crate) fn changes(&self, carried: &[Carried], first: &Sym) -> Step<Vec<Change>> {
+    /// The changes of the heap by the body that are not carried. `first` is its first new symbol.
+    pub(crate) fn heap_changes(&self, carried: &[Carried], first: &Sym) -> Step<Vec<Change>> {
         let mut found = Vec::new();
         for (at, before) in self.state.heap.changed() {
-            let item = Ref(at);
-            if !carried.iter().any(|c| c.slot == Slot::List(item)) {
-                self.item_changes(item, before, carried, first, &mut found)?;
+            let of = Ref(at);
+            if carried.iter().any(|c| c.place == Place::Elements(of)) {
+                continue;
+            }
+            match (before, self.state.heap.get(at)) {
+                (_, Some(after)) if self.aligned(before, after) => {
+                    for (at, (before, new)) in before.members().zip(after.members()).enumerate() {
+                        let name = match after {
+                            Item::Object { attributes, .. } => {
+                                attributes.get_index(at).map(|(name, _)| name.clone())
+                            }
+                            _ => None,
+                        };
+                        let name = name.unwrap_or_else(|| format!("element_{at}").into());
+                        let place = Place::Member(of, at, name);
+                        if self.is_changed(&place, (before, new), carried)? {
+                            found.push(Change::Value(place, new.clone()));
+                        }
+                    }
+                }
+                (Item::List { items, .. }, Some(Item::List { .. } | Item::DynList(_))) => {
+                    let sample = match self.element_spec(of).map(|s| s.jagged_from(first)) {
+                        Some(None) => {
+                            return in_loop(
+                                "it adds tensors to a list that differ in several sizes",
+                            );
+                        }
+                        sample => sample.flatten(),
+                    };
+                    // The elements of the list decide before those that join it.
+                    let sample = sample.filter(|s| items.is_empty() || s.jagged.is_some());
+                    found.push(Change::Length(of, sample));
+                }
+                (Item::DynList(a), Some(Item::DynList(b))) => {
+                    found.extend((a != b).then_some(Change::Length(of, None)));
+                }
+                _ => return in_loop("it adds keys to a dict or attributes to an object"),
             }
         }
         Ok(found)
     }
 
-    /// Notes how an item of the heap differs from what it was before an iteration.
-    fn item_changes(
-        &self,
-        of: Ref,
-        before: &Item,
-        carried: &[Carried],
-        first: &Sym,
-        found: &mut Vec<Change>,
-    ) -> Step<()> {
-        match (before, self.state.heap.get(of.0)) {
-            (_, Some(after)) if self.aligned(before, after) => {
-                for ((place, before), (_, after)) in before.members().zip(after.members()) {
-                    if self.is_changed((of, &place), (before, after), carried)? {
-                        found.push(Change::Member(of, place, after.clone()));
-                    }
-                }
-            }
-            (Item::List { items, .. }, Some(Item::List { .. } | Item::DynList(_))) => {
-                let sample = match self.element_spec(of).map(|sample| sample.jagged_from(first)) {
-                    Some(None) => {
-                        return in_loop("it adds tensors to a list that differ in several sizes");
-                    }
-                    sample => sample.flatten(),
-                };
-                // The elements of the list decide before those that join it.
-                let sample = sample.filter(|s| items.is_empty() || s.jagged.is_some());
-                found.push(Change::List(of, sample));
-            }
-            (Item::DynList(a), Some(Item::DynList(b))) => {
-                found.extend((a != b).then_some(Change::List(of, None)));
-            }
-            _ => return in_loop("it adds keys to a dict or attributes to an object"),
-        }
-        Ok(())
-    }
-
     /// The changes of the memory of variables. `inputs` are carried into the iteration.
     pub(crate) fn memory_changes(
         &self,
-        the_loop: &Loop<'_>,
+        Loop { names, carried, .. }: &Loop<'_>,
         inputs: &[Name],
         [env, within]: [&Env; 2],
     ) -> Step<Vec<Change>> {
-        let Loop { names, carried, .. } = the_loop;
         let mut found = Vec::new();
         let base = |env: &Env, name: &Name| match env.get(name) {
             Some(Value::Tensor(tensor)) => Some(self.write_base_of(tensor)),
             _ => None,
         };
         for name in names {
-            let is_this = |c: &Carried| matches!(&c.slot, Slot::Variable(of, _) if of == name);
+            let is_this = |c: &Carried| matches!(&c.place, Place::Variable(of) if of == name);
             let before = base(env, name).filter(|_| !carried.iter().any(is_this));
             if before.is_some() && before != base(within, name) {
                 found.push(Change::Own(name.clone()));
             }
         }
-        for (variable, input) in carried.iter().zip(inputs) {
-            match &variable.slot {
-                _ if !self.state.mod_set.contains(input) => {}
-                Slot::Variable(name, path) if path.is_empty() => {
-                    let stays = base(within, name).as_ref() == Some(input);
-                    let change = if stays { Change::InPlace } else { Change::Own };
-                    found.push(change(name.clone()));
-                }
-                _ => return written_view(),
+        let written = carried.iter().zip(inputs);
+        for (variable, input) in written.filter(|(_, input)| self.state.mod_set.contains(*input)) {
+            let Place::Variable(name) = &variable.place else { return written_view() };
+            if !variable.path.is_empty() {
+                return written_view();
             }
+            let stays = base(within, name).as_ref() == Some(input);
+            let change = if stays { Change::InPlace } else { Change::Own };
+            found.push(change(name.clone()));
         }
         Ok(found)
     }
+
+    /// Whether an attribute or element is not carried in the form of its new value.
+    fn is_changed(
+        &self,
+        place: &Place,
+        (before, after): (&Value, &Value),
+        carried: &[Carried],
+    ) -> Step<bool> {
+        if carried.iter().any(|c| c.place == *place) {
+            return self.needs_form(&place.name(), before, after);
+        }
+        Ok(match (before, after) {
+            (Value::Undef(_) | Value::Callee(_), _) => false,
+            // It is only written into.
+            (Value::Tensor(a), Value::Tensor(b)) => self.write_base_of(a) != self.write_base_of(b),
+            (a, b) => !self.same(a, b),
+        })
+    }
+
+    /// Whether a variable needs another form to hold what it has after an iteration.
+    pub(crate) fn needs_form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
+        let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
+        Ok(match (before, after) {
+            (Value::Callee(_), _) | (_, Value::Undef(_)) => false,
+            (Value::Str(_), Value::UnknownStr(_)) => true,
+            (Value::UnknownStr(_), Value::Str(_)) => false,
+            (Value::Undef(_), Value::Tuple(_)) => true,
+            (Value::Undef(_), other) if leaf(other) => true,
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let pairs = a.items.iter().zip(&b.items);
+                let forms = pairs.map(|(a, b)| self.needs_form(name, a, b));
+                forms.collect::<Step<Vec<bool>>>()?.contains(&true)
+            }
+            (Value::Optional(maybe), other) => {
+                self.needs_form(name, &maybe.value, &Optional::parts(other).1)?
+            }
+            (Value::None, Value::None) => false,
+            (Value::None, other) | (other, Value::None | Value::Optional(_))
+                if self.state.join == JoinPolicy::AllowOptional
+                    && (leaf(other)
+                        || matches!(
+                            other,
+                            Value::Undef(_) | Value::Tuple(_) | Value::Optional(_)
+                        )) =>
+            {
+                true
+            }
+            // Their types are compared later.
+            (a, b) if leaf(a) && leaf(b) => false,
+            (a, b) if self.same(a, b) => false,
+            (a, _) => return cannot_change(name, a),
+        })
+    }
+
+    /// Gives a place its initial value in the form of a later one.
+    fn initial_at(&mut self, place: &Place, later: &Value, env: &mut Env) -> Step<Value> {
+        let before = self.value_at(place, env).unwrap_or(Value::None);
+        if self.needs_form(&place.name(), &before, later)? {
+            let initial = self.initial_value(&before, later)?;
+            self.set_value_at(place, initial.clone(), env);
+            Ok(initial)
+        } else if leaves(&before).is_empty() {
+            cannot_change(&place.name(), &before)
+        } else {
+            Ok(before)
+        }
+    }
+
+    /// A value in the form of a later one, with placeholders that nobody reads.
+    fn initial_value(&mut self, before: &Value, later: &Value) -> Step<Value> {
+        Ok(match (before, later) {
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let pairs = a.items.iter().zip(&b.items);
+                let items = pairs.map(|(a, b)| self.initial_value(a, b)).collect::<Step<_>>();
+                self.tuple(items?, b.class.clone())?
+            }
+            (Value::Undef(_), Value::Tuple(b)) => {
+                let items = b.items.iter().map(|b| self.initial_value(before, b));
+                let items = items.collect::<Step<_>>()?;
+                self.tuple(items, b.class.clone())?
+            }
+            (Value::Undef(_), Value::Tensor(name)) => {
+                let meta = self.meta(name)?.clone();
+                Value::Tensor(self.placeholder(&meta)?)
+            }
+            (Value::Str(_), Value::UnknownStr(_)) => later.clone(),
+            (Value::Undef(_), Value::Int(_)) => Value::int(0),
+            (Value::Undef(_), Value::Float(_)) => Value::float(0.0),
+            (Value::Undef(_), Value::Bool(_)) => Value::bool(false),
+            (Value::None | Value::Optional(_), _) | (_, Value::None | Value::Optional(_)) => {
+                let (present, mut value) = Optional::parts(before);
+                if let Value::Undef(_) = value {
+                    value = self.initial_value(&value, &Optional::parts(later).1)?;
+                }
+                Value::Optional(Arc::new(Optional { present, value }))
+            }
+            _ => before.clone(),
+        })
+    }
+}
+
+fn cannot_change<T>(name: &Name, value: &Value) -> Step<T> {
+    in_loop(format!("`{name}`, which it changes, is {}", value.kind()))
 }
 
 fn written_view<T>() -> Step<T> {

@@ -33,7 +33,7 @@ impl Evaluator<'_> {
             let Some(item) = self.state.heap.get(at.0).filter(|_| seen.insert(at)) else {
                 continue;
             };
-            item.members().for_each(|(_, value)| contained(value, &mut open));
+            item.members().for_each(|value| contained(value, &mut open));
             let item = item.clone();
             let own = if of.contains(&at) { self.alloc(item)? } else { at };
             if own != at {
@@ -115,7 +115,7 @@ impl Evaluator<'_> {
             && self.aligned(a, b)
         {
             let both = a.members().zip(b.members());
-            both.for_each(|((_, a), (_, b))| self.pairs(a, b, count, found, depth));
+            both.for_each(|(a, b)| self.pairs(a, b, count, found, depth));
         }
     }
 
@@ -124,8 +124,10 @@ impl Evaluator<'_> {
         let places: FxHashMap<Ref, Ref> = pairs.iter().copied().collect();
         for (from, to) in pairs {
             let Some(mut item) = self.state.heap.get(from.0).cloned() else { continue };
-            for part in parts_of(&mut item) {
-                *part = moved(part, &places);
+            let mut at = 0;
+            while let Some(member) = item.member_mut(at) {
+                *member = moved(member, &places);
+                at += 1;
             }
             if let Some(slot) = self.state.heap.get_mut(to.0) {
                 *slot = item;
@@ -156,7 +158,7 @@ impl Evaluator<'_> {
             if own.insert(at)
                 && let Some(item) = self.state.heap.get(at.0)
             {
-                item.members().for_each(|(_, value)| contained(value, &mut open));
+                item.members().for_each(|value| contained(value, &mut open));
             } else if moved.contains(&at) {
                 return Ok(true);
             }
@@ -219,15 +221,6 @@ fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
     let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
     let (to, from) = item_of(old).zip(item_of(new))?;
     (same_kind && (to == from || from.0 >= count)).then_some((to, from))
-}
-
-/// The values in a list or dict, to be changed.
-fn parts_of(item: &mut Item) -> Vec<&mut Value> {
-    match item {
-        Item::List { items, .. } => items.iter_mut().collect(),
-        Item::Dict(entries) => entries.iter_mut().map(|(_, value)| value).collect(),
-        Item::Object { .. } | Item::DynList(_) => Vec::new(),
-    }
 }
 
 /// Adds the lists and dicts that a value is or has in tuples.

@@ -13,4 +13,3 @@ pub(crate) mod loop_effects;
 pub(crate) mod loop_heap;
 pub(crate) mod phi;
 pub(crate) mod while_loop;
-pub(crate) mod widen;

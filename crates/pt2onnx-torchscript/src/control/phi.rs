@@ -2,12 +2,11 @@
 
 use crate::{
     eval::{Flow, context::Names},
-    state::{Delta, JoinPolicy, State, heap::Heap, journal::Changes, memory::Memory},
-    types::Symbols,
+    state::{Delta, State, journal::Changes, memory::Memory},
     value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Name, Node, TensorMeta, Values, strides::contiguous};
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_fx::{Name, TensorMeta, strides::contiguous};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::{collections::BTreeMap, ops::Range};
@@ -20,18 +19,6 @@ pub(crate) struct Branch {
     pub(crate) delta: Delta,
     /// The positions of the values that were made in it.
     pub(crate) made: Range<usize>,
-}
-
-impl Branch {
-    /// A branch that changes nothing, with these nodes.
-    pub(crate) fn of_nodes(nodes: Vec<Node>) -> Self {
-        Self {
-            flow: Flow::Next,
-            env: Changes::default(),
-            delta: Delta { nodes, ..Delta::default() },
-            made: 0..0,
-        }
-    }
 }
 
 /// A result of `cond`.
@@ -82,41 +69,14 @@ pub(crate) struct Joined {
     pub(crate) steps: u64,
 }
 
-/// The parts of the state that a join reads, and the supply of names and symbols.
+/// All that a join reads, and the supply of names.
 pub(crate) struct Base<'j> {
-    pub(crate) heap: &'j Heap,
-    pub(crate) values: &'j Values,
-    pub(crate) constraints: &'j Constraints,
+    pub(crate) state: &'j State,
     pub(crate) memory: &'j Memory,
     /// The tensors that truth values were read from.
     pub(crate) truths: &'j FxHashMap<Expr, Name>,
-    pub(crate) symbols: &'j mut Symbols,
     pub(crate) names: &'j mut Names,
-    pub(crate) how: JoinPolicy,
     pub(crate) allow_sequences: bool,
-}
-
-impl<'j> Base<'j> {
-    pub(crate) fn new(
-        state: &'j mut State,
-        memory: &'j Memory,
-        truths: &'j FxHashMap<Expr, Name>,
-        names: &'j mut Names,
-        allow_sequences: bool,
-    ) -> Self {
-        let State { heap, facts, join, .. } = state;
-        Self {
-            heap,
-            values: &facts.values,
-            constraints: &facts.constraints,
-            memory,
-            truths,
-            symbols: &mut facts.symbols,
-            names,
-            how: *join,
-            allow_sequences,
-        }
-    }
 }
 
 /// The type of a tensor on the CPU whose elements are in order.

@@ -3,7 +3,7 @@
 use crate::{
     control::{
         higher_order::Body,
-        loop_carried::{Carried, Loop, Slot, Test, assigned, at_path, with_path},
+        loop_carried::{Carried, Loop, Place, Test, assigned, at_path, with_path},
         loop_effects::Change,
     },
     eval::{Env, Evaluator, Flow, Step, in_loop},
@@ -11,7 +11,7 @@ use crate::{
     state::Delta,
     syntax::Stmt,
     types::Symbols,
-    value::{Item, Value},
+    value::Value,
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta, ValueMeta, strides};
 use pt2onnx_symbolic::{Expr as Sym, Func};
@@ -27,12 +27,12 @@ enum Iteration {
     Changes(Vec<Change>),
 }
 
-/// The variables that the body assigns to; the one that counts begins with its first value.
+/// The variables that the body assigns to; the one that counts begins with 0.
 fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);
-    if let Test::Range(target, start, _) = test {
-        env.insert(target.clone(), start.clone());
+    if let Test::Range(target, _) = test {
+        env.insert(target.clone(), Value::int(0));
         names.push(target.clone());
     }
     let mut seen = FxHashSet::default();
@@ -47,7 +47,7 @@ impl Evaluator<'_> {
         let mut carried = Vec::new();
         for name in &names {
             let Some(like) = env.get(name).cloned() else { continue };
-            self.carry_variable(name, &like, &mut carried)?;
+            self.carry(&Place::Variable(name.clone()), &like, &mut carried)?;
         }
         let (unique_owners, changing) = (FxHashSet::default(), Vec::new());
         let mut the_loop = Loop { test, body, names, unique_owners, carried, changing };
@@ -117,11 +117,11 @@ impl Evaluator<'_> {
         Ok((iteration, delta))
     }
 
-    fn iteration(&mut self, the_loop: &Loop<'_>, env: &Env, mut fresh: Symbols) -> Step<Iteration> {
+    fn iteration(&mut self, the_loop: &Loop<'_>, env: &Env, fresh: Symbols) -> Step<Iteration> {
         let Loop { test, body, names, carried, .. } = the_loop;
         let (first, count) = (self.state.nodes.len(), self.state.heap.len());
         let (inputs, within) = self.enter(env, carried)?;
-        let outputs = vec![self.verdict(test, &within, carried, &inputs)?];
+        let outputs = vec![self.verdict(test, &within)?];
         let nodes = self.state.nodes.split_off(first);
         let test_body = Body { name: "cond_graph", inputs, nodes, outputs };
 
@@ -134,18 +134,19 @@ impl Evaluator<'_> {
         if !others.is_empty() {
             return Ok(Iteration::Changes(others));
         }
-        let mut changes = self.changes(carried, &fresh.next(false))?;
+        let mut changes = self.heap_changes(carried, &fresh.next(false))?;
         changes.extend(self.memory_changes(the_loop, &inputs, [env, &within])?);
         for name in names {
-            if let (Some(before), Some(after)) = (env.get(name), within.get(name)) {
-                let form = self.form(name, before, after)?;
-                changes.extend(form.then(|| Change::Widen(name.clone(), after.clone())));
+            if let (Some(before), Some(after)) = (env.get(name), within.get(name))
+                && self.needs_form(name, before, after)?
+            {
+                changes.push(Change::Value(Place::Variable(name.clone()), after.clone()));
             }
         }
         if !changes.is_empty() {
             return Ok(Iteration::Changes(changes));
         }
-        if let Test::Range(target, ..) = test
+        if let Test::Range(target, _) = test
             && let Some(Value::Int(i)) = within.get(target).cloned()
         {
             within.insert(target.clone(), Value::Int(i + 1));
@@ -164,28 +165,17 @@ impl Evaluator<'_> {
         Ok(Iteration::Done([test_body, body]))
     }
 
-    /// The value of a slot at the end of an iteration, as a tensor; `input` is that at its
-    /// beginning.
+    /// A carried value at the end of an iteration, as a tensor; `input` is that at its beginning.
     fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
-        let value = match &carried.slot {
-            Slot::Variable(name, path) => {
-                match within.get(name).and_then(|value| at_path(value, path)) {
-                    // Nobody reads it.
-                    None | Some(Value::Undef(_)) => return Ok(input.clone()),
-                    value => value,
-                }
-            }
-            Slot::Member(of, place, path) => {
-                self.value_at(*of, place).and_then(|value| at_path(&value, path))
-            }
-            Slot::List(list) => self.dyn_list(*list).map(|parts| Value::Tensor(parts.tensor)),
-        };
-        match (value.unwrap_or(Value::None), &carried.like) {
-            (Value::Tensor(name), Value::Tensor(_)) => self.readable(&name),
-            (value, like) if value.number().is_some() && value.kind() == like.kind() => {
+        let value = self.value_at(&carried.place, within);
+        match (value.and_then(|value| at_path(&value, &carried.path)), &carried.like) {
+            // Nobody reads it.
+            (None | Some(Value::Undef(_)), _) => Ok(input.clone()),
+            (Some(Value::Tensor(name)), Value::Tensor(_)) => self.readable(&name),
+            (Some(value), like) if value.number().is_some() && value.kind() == like.kind() => {
                 self.as_tensor(&value)
             }
-            _ => in_loop(format!("`{}` gets a value of another type", carried.slot.name())),
+            _ => in_loop(format!("`{}` gets a value of another type", carried.place.name())),
         }
     }
 
@@ -194,7 +184,7 @@ impl Evaluator<'_> {
         let mut within = env.clone();
         let mut inputs = Vec::with_capacity(carried.len());
         for variable in carried {
-            let name = self.fresh(&variable.slot.name());
+            let name = self.fresh(&variable.place.name());
             self.declare(&name, variable.meta.clone());
             self.copied(&name, std::slice::from_ref(&variable.initial));
             inputs.push(name);
@@ -213,51 +203,26 @@ impl Evaluator<'_> {
         self.memory.own(name);
     }
 
-    /// Gives a slot the value in a tensor.
+    /// Gives a place the value in a tensor.
     fn fill(&mut self, variable: &Carried, tensor: Name, env: &mut Env) -> Step<()> {
-        let value = match &variable.like {
-            Value::Tensor(_) => Value::Tensor(tensor.clone()),
-            _ => self.scalar_of(&Value::Tensor(tensor.clone()), &Type::Number)?,
-        };
-        match &variable.slot {
-            Slot::Variable(name, path) => {
-                let whole = env.get(name).map(|whole| with_path(whole, path, value));
-                env.extend(whole.map(|whole| (name.clone(), whole)));
-            }
-            Slot::List(list) => {
-                self.state.heap.changes(*list);
-                if let Some(Item::DynList(parts)) = self.state.heap.get_mut(list.0) {
-                    parts.tensor = tensor;
-                }
-            }
-            Slot::Member(of, place, path) => {
-                let whole = self.value_at(*of, place);
-                let whole = whole.map(|whole| with_path(&whole, path, value));
-                self.set_value_at(*of, place, whole.unwrap_or(Value::None));
-            }
+        let mut value = Value::Tensor(tensor);
+        if variable.like.number().is_some() {
+            value = self.scalar_of(&value, &Type::Number)?;
         }
+        let whole = self.value_at(&variable.place, env).unwrap_or(Value::None);
+        self.set_value_at(&variable.place, with_path(&whole, &variable.path, value), env);
         Ok(())
     }
 
-    fn verdict(
-        &mut self,
-        test: &Test<'_>,
-        within: &Env,
-        carried: &[Carried],
-        inputs: &[Name],
-    ) -> Step<Name> {
+    fn verdict(&mut self, test: &Test<'_>, within: &Env) -> Step<Name> {
         let condition = match test {
             Test::While(test) => self.eval(test, within)?,
-            Test::Range(target, _, end) => {
-                let slot = Slot::Variable(target.clone(), Vec::new());
-                let at = carried.iter().position(|variable| variable.slot == slot);
-                match (within.get(target), end, at.and_then(|at| inputs.get(at))) {
-                    (Some(Value::Int(i)), Value::Int(end), Some(_)) => {
-                        Value::Bool(Sym::call(Func::Lt, vec![i.clone(), end.clone()]))
-                    }
-                    _ => return in_loop("its range is not known"),
+            Test::Range(target, end) => match (within.get(target), end) {
+                (Some(Value::Int(i)), Value::Int(end)) => {
+                    Value::Bool(Sym::call(Func::Lt, vec![i.clone(), end.clone()]))
                 }
-            }
+                _ => return in_loop("its range is not known"),
+            },
         };
         match self.predicate(&condition)? {
             Argument::Tensor(name) => Ok(name),

@@ -109,7 +109,7 @@ impl Evaluator<'_> {
                 let known = args.iter().all(|arg| arg.as_int().is_some());
                 if let ([end], ExprKind::Name(name), false) = (args.as_slice(), &target.kind, known)
                 {
-                    let test = Test::Range(name.clone(), Value::int(0), end.clone());
+                    let test = Test::Range(name.clone(), end.clone());
                     return self.repeat(&test, body, env);
                 }
                 self.range(&args)?

@@ -1,11 +1,11 @@
 //! Whether two values are equal, as keys of dicts and elements of lists are compared.
 
-use super::{State, heap::Heap};
+use super::State;
 use crate::{
     eval::arith::compare,
     value::{Item, Ref, Value},
 };
-use pt2onnx_symbolic::{Constraints, Func};
+use pt2onnx_symbolic::Func;
 use std::cell::Cell;
 
 /// How deeply lists that are compared may nest.
@@ -13,23 +13,7 @@ const MAX_NESTING: usize = 20;
 /// How many values are compared at most.
 const MAX_COMPARED: usize = 1_000_000;
 
-/// The parts of the state that values are compared by.
-pub(crate) struct Equality<'s> {
-    pub(crate) heap: &'s Heap,
-    pub(crate) constraints: &'s Constraints,
-    /// Counts the comparisons.
-    pub(crate) work: &'s Cell<u64>,
-}
-
 impl State {
-    /// Whether two values are known to be equal.
-    pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
-        let Self { heap, facts, work, .. } = self;
-        Equality { heap, constraints: &facts.constraints, work }.same(a, b)
-    }
-}
-
-impl Equality<'_> {
     /// Whether two values are known to be equal.
     pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
         let left = Cell::new(MAX_COMPARED);
@@ -77,7 +61,8 @@ impl Equality<'_> {
             }
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {
-                    self.constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)
+                    let constraints = &self.facts.constraints;
+                    constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)
                 }
                 _ => false,
             },
