@@ -26,7 +26,6 @@ use pt2onnx_symbolic::Range;
 use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
-/// The bytes of the stack on which the interpreter runs.
 const STACK: usize = 128 << 20;
 /// How many calls are run at most to learn the types of state.
 const MAX_CALLS: usize = 6;
@@ -323,7 +322,6 @@ impl Evaluator<'_> {
         self.numbers_of(&names, numbering)
     }
 
-    /// The attributes that the method has given new tensors.
     fn mutations(&self, before: &[AttributeValue]) -> Vec<OutputSpec> {
         let mut mutations = Vec::new();
         for AttributeValue { slot, value } in before {
@@ -348,7 +346,6 @@ impl Evaluator<'_> {
         mutations
     }
 
-    /// The tensors of a result, in order. Numbers become tensors.
     fn outputs(&mut self, value: &Value, found: &mut Vec<Argument>, depth: usize) -> Step<()> {
         self.step()?;
         if depth == 0 {
@@ -365,28 +362,24 @@ impl Evaluator<'_> {
             Value::List(list) if self.dyn_list(*list).is_some() => {
                 found.push(self.list_output(*list)?);
             }
-            Value::Tuple(_) | Value::List(_) => {
-                for item in self.sequence(value).unwrap_or_default() {
-                    self.outputs(&item, found, depth - 1)?;
+            Value::Tuple(tuple) => {
+                for item in &tuple.items {
+                    self.outputs(item, found, depth - 1)?;
                 }
             }
-            Value::Dict(dict) => {
-                for (_, item) in self.entries(*dict).to_vec() {
-                    self.outputs(&item, found, depth - 1)?;
+            Value::List(at) | Value::Dict(at) | Value::Object(at) => {
+                self.state.heap.reads(*at);
+                let item = self.state.heap.get(at.0);
+                let members: Vec<Value> =
+                    item.into_iter().flat_map(Item::members).cloned().collect();
+                for member in members {
+                    self.outputs(&member, found, depth - 1)?;
                 }
             }
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
                 // One level more: tuples that share their parts hold very many numbers.
                 let tensor = Value::Tensor(self.as_tensor(value)?);
                 self.outputs(&tensor, found, depth - 1)?;
-            }
-            Value::Object(object) => {
-                let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
-                    return Ok(());
-                };
-                for item in attributes.values().cloned().collect::<Vec<_>>() {
-                    self.outputs(&item, found, depth - 1)?;
-                }
             }
             Value::Optional(maybe) => self.optional_outputs(maybe, found, depth)?,
             Value::Str(_) | Value::UnknownStr(_) | Value::Device(_) | Value::Enum(_) => {}
@@ -415,7 +408,6 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    /// The ranges of the sizes of inputs.
     fn ranges(&self) -> Vec<(String, Range)> {
         let mut symbols = IndexSet::new();
         for spec in &self.interface.specs {

@@ -8,7 +8,6 @@ const MAX_TEXT: usize = 1 << 20;
 /// The most frames of a Python stack.
 const MAX_FRAMES: usize = 64;
 
-/// The source ranges of a file of the code.
 #[derive(Debug)]
 pub(crate) struct Ranges {
     pickle: Pickle,
@@ -18,7 +17,6 @@ pub(crate) struct Ranges {
     parts: Vec<(usize, Id)>,
 }
 
-/// A line of the user's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) file: String,
@@ -125,7 +123,6 @@ pub(crate) fn untagged(pickle: &Pickle, id: Id) -> Id {
     }
 }
 
-/// The items of a list or tuple.
 fn items(pickle: &Pickle, id: Id) -> Option<&[Id]> {
     match pickle.get(untagged(pickle, id)) {
         Value::Tuple(items) => Some(items),

@@ -15,22 +15,16 @@ use pt2onnx_fx::{
 };
 
 impl Evaluator<'_> {
-    /// The memory that a result may share: that of the argument with the same alias.
-    pub(crate) fn alias_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
-        let mut params = bound.iter().zip(&schema.params).filter(|(_, p)| p.alias == Some(alias));
-        match params.next()? {
-            (Some(Value::Tensor(name)), _) => {
-                Some(self.memory.class_of(&self.current(name)).clone())
-            }
-            _ => None,
-        }
-    }
-
-    /// The tensor that an operator writes into and returns.
-    pub(crate) fn written_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
+    /// The tensor whose memory a result with this alias may share, and whether the operator writes
+    /// into it and returns it.
+    pub(crate) fn aliased<'b>(
+        schema: &Schema,
+        bound: &'b Bound,
+        alias: char,
+    ) -> Option<(&'b Name, bool)> {
         let mut params = bound.iter().zip(&schema.params);
-        match params.find(|(_, param)| param.alias == Some(alias) && param.written)? {
-            (Some(Value::Tensor(name)), _) => Some(self.write_base_of(name)),
+        match params.find(|(_, param)| param.alias == Some(alias))? {
+            (Some(Value::Tensor(name)), param) => Some((name, param.written)),
             _ => None,
         }
     }
@@ -38,19 +32,13 @@ impl Evaluator<'_> {
     /// Forgets the contents of all that shares memory with what an operator writes into.
     pub(crate) fn written(&mut self, schema: &Schema, bound: &Bound) -> Step<()> {
         for (value, _) in bound.iter().zip(&schema.params).filter(|(_, param)| param.written) {
-            let names: Vec<Name> = match value {
-                Some(Value::Tensor(name)) => vec![name.clone()],
-                Some(Value::List(list)) => {
-                    let tensors = self.items(*list).iter().filter_map(|item| match item {
-                        Value::Tensor(name) => Some(name.clone()),
-                        _ => None,
-                    });
-                    tensors.collect()
-                }
-                _ => continue,
+            let values = match value {
+                Some(tensor @ Value::Tensor(_)) => vec![tensor.clone()],
+                Some(list) => self.sequence(list).unwrap_or_default(),
+                None => continue,
             };
-            for name in names {
-                let name = self.current(&name);
+            for name in values.iter().filter_map(|value| value.tensor().ok()) {
+                let name = self.current(name);
                 self.writes_conditional(&name)?;
                 let class = self.memory.class_of(&name).clone();
                 self.forget(&class);
@@ -79,14 +67,12 @@ impl Evaluator<'_> {
         Ok(name)
     }
 
-    /// The tensor that has taken the place of this one, or this one.
     pub(crate) fn current(&self, name: &Name) -> Name {
         self.memory.current(name)
     }
 
-    /// The tensor that this one is, if it is the result of a write into it.
     pub(crate) fn write_base_of(&self, name: &Name) -> Name {
-        self.memory.write_base_of(&self.current(name))
+        self.memory.write_base_of(name)
     }
 
     /// The result that is an argument, where an operator has nothing to do: all that changes it in

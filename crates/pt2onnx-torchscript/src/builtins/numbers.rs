@@ -100,7 +100,7 @@ impl Evaluator<'_> {
     pub(crate) fn as_whole(&mut self, value: &Value) -> Step<Value> {
         match value {
             Value::Tensor(_) => self.scalar_of(value, &Type::Int),
-            Value::Int(e) | Value::Float(e) => Ok(Value::Int(arith::truncated(e)?)),
+            Value::Int(e) | Value::Float(e) => Ok(Value::Int(arith::rounded(Func::TruncToInt, e)?)),
             Value::Bool(e) => Ok(Value::Int(e.clone())),
             Value::Str(text) => match text.trim_ascii_start().parse() {
                 Ok(i) => Ok(Value::int(i)),

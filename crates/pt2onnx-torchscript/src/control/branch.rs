@@ -9,7 +9,6 @@ use crate::{
     types::{Symbols, of_data},
     value::Value,
 };
-use pt2onnx_symbolic::Expr;
 
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAIL_DUPLICATIONS: usize = 32;
@@ -96,11 +95,15 @@ impl Evaluator<'_> {
             Err(problem) => {
                 env.rewind(variables);
                 self.state.rewind(snapshot);
-                match problem {
-                    Problem::Branch(_) | Problem::Unsupported(_) => {
-                        Ok(Err(of_sizes(test, problem)))
+                match (test, problem) {
+                    (
+                        Value::Bool(condition),
+                        problem @ (Problem::Branch(_) | Problem::Unsupported(_)),
+                    ) if !of_data(condition) => Ok(Err(Problem::of_sizes(condition, &problem))),
+                    (_, problem @ (Problem::Branch(_) | Problem::Unsupported(_))) => {
+                        Ok(Err(problem))
                     }
-                    problem => Err(problem),
+                    (_, problem) => Err(problem),
                 }
             }
         }
@@ -118,7 +121,10 @@ impl Evaluator<'_> {
         };
         // A size that may be 0 by its declaration is asked for that. Nothing says whether a size is
         // even, or which of two is larger.
-        let general = !self.may_be_zero(condition) && self.is_general(condition);
+        let least = |symbol: &str| self.constraints().range(symbol).min;
+        let symbols = condition.symbols();
+        let may_be_zero = symbols.iter().any(|s| !Symbols::makes(s) && least(s) == Some(0));
+        let general = !may_be_zero && self.is_general(condition);
         self.saw_symbolic_branch |= general;
         let exact = self.state.join == JoinPolicy::Exact || (self.policy.case_split && general);
         let how = if exact { JoinPolicy::Exact } else { JoinPolicy::AllowNumbers };
@@ -126,19 +132,5 @@ impl Evaluator<'_> {
         let flow = self.fork_join(test, bodies, env);
         self.state.join = outer;
         flow
-    }
-
-    /// Whether a condition is about a size of an input that may be 0.
-    fn may_be_zero(&self, condition: &Expr) -> bool {
-        let least = |symbol: &str| self.state.facts.constraints.range(symbol).min;
-        condition.symbols().iter().any(|s| !Symbols::makes(s) && least(s) == Some(0))
-    }
-}
-
-/// The problem of branches that cannot be joined, with the condition if sizes of inputs decide.
-fn of_sizes(test: &Value, problem: Problem) -> Problem {
-    match test {
-        Value::Bool(condition) if !of_data(condition) => Problem::of_sizes(condition, &problem),
-        _ => problem,
     }
 }

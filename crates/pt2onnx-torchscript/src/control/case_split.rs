@@ -44,6 +44,7 @@ impl Cases {
             return Ok(());
         }
         let all = self.found.len();
+        let is_of_chunks = |error: &Error| matches!(error, Error::Run { problem: Problem::Sizes { why, .. }, .. } if why == CHUNKS);
         self.found.retain(|(_, error)| !is_of_chunks(error));
         if self.found.len() < all {
             self.assume_exact_chunks = true;
@@ -61,10 +62,6 @@ impl Cases {
             None => error,
         })
     }
-}
-
-fn is_of_chunks(error: &Error) -> bool {
-    matches!(error, Error::Run { problem: Problem::Sizes { why, .. }, .. } if why == CHUNKS)
 }
 
 impl Problem {

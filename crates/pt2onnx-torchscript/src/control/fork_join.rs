@@ -20,81 +20,48 @@ use std::collections::BTreeSet;
 /// The code of a branch.
 pub(crate) type Body<'b> = &'b dyn Fn(&mut Evaluator<'_>, &mut Env) -> Step<Flow>;
 
-/// The condition of two branches.
-struct Condition {
-    predicate: Argument,
-    /// The condition, if it is one on numbers.
-    known: Option<Expr>,
-}
-
 /// Lists that branches give different lengths.
 type ResizedLists = Vec<(Ref, Option<ElementSpec>)>;
-
-impl Condition {
-    /// The condition, if only sizes of inputs decide.
-    fn of_sizes(&self) -> Option<Expr> {
-        self.known.clone().filter(|condition| !of_data(condition))
-    }
-
-    /// The condition that holds in a branch.
-    fn holds(&self, branch: usize) -> Option<Expr> {
-        let known = self.known.clone()?;
-        Some(if branch == 0 { known } else { Expr::call(Func::Not, vec![known]) })
-    }
-}
 
 impl Evaluator<'_> {
     /// Runs both branches, again with lists of unknown length, until they can be joined.
     pub(crate) fn fork_join(
         &mut self,
         test: &Value,
-        bodies: [Body<'_>; 2],
+        [then, other]: [Body<'_>; 2],
         env: &mut Env,
     ) -> Step<Flow> {
         let predicate = self.predicate(test)?;
-        let known = match test {
+        let holds = match test {
             Value::Bool(condition) => Some(condition.clone()),
             _ => None,
         };
-        let condition = Condition { predicate, known };
+        let fails = holds.clone().map(|holds| Expr::call(Func::Not, vec![holds]));
         loop {
-            match self.fork_join_once(&condition, bodies, env)? {
-                Ok(flow) => return Ok(flow),
-                Err(lists) => {
-                    for (list, element) in lists {
-                        self.generalize(list, element)?;
-                    }
+            let new = self.state.facts.symbols.clone().next(false);
+            let yes = self.run_branch(then, env, holds.clone());
+            let (yes, no) = match (yes, self.run_branch(other, env, fails.clone())) {
+                (Ok(yes), Ok(no)) => (yes, no),
+                // A branch that raises is an assertion that the other one is taken.
+                (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
+                    env.apply(only.env);
+                    self.state.apply(only.delta);
+                    return Ok(only.flow);
                 }
+                (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+            };
+            let changed = self.live_changes(&yes, &no)?;
+            let lists = self.resized_lists(&yes.delta, &no.delta, &changed, &new);
+            if lists.is_empty() || self.state.join == JoinPolicy::Exact {
+                let branches = [yes, no];
+                self.add_stale(&branches)?;
+                let sizes = holds.filter(|condition| !of_data(condition));
+                return self.join_ends((predicate, sizes), branches, &changed, env);
+            }
+            for (list, element) in lists {
+                self.generalize(list, element)?;
             }
         }
-    }
-
-    fn fork_join_once(
-        &mut self,
-        condition: &Condition,
-        bodies: [Body<'_>; 2],
-        env: &mut Env,
-    ) -> Step<Result<Flow, ResizedLists>> {
-        let new = self.state.facts.symbols.clone().next(false);
-        let mut run = |branch: usize| self.run_branch(bodies[branch], env, condition.holds(branch));
-        let (yes, no) = match (run(0), run(1)) {
-            (Ok(yes), Ok(no)) => (yes, no),
-            // A branch that raises is an assertion that the other one is taken.
-            (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
-                env.apply(only.env);
-                self.state.apply(only.delta);
-                return Ok(Ok(only.flow));
-            }
-            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
-        };
-        let changed = self.live_changes(&yes, &no)?;
-        let lists = self.resized_lists(&yes.delta, &no.delta, &changed, &new);
-        if !lists.is_empty() && self.state.join != JoinPolicy::Exact {
-            return Ok(Err(lists));
-        }
-        let branches = [yes, no];
-        self.add_stale(&branches)?;
-        self.join_ends(condition, branches, &changed, env).map(Ok)
     }
 
     /// Notes the memory that writes did not reach. The second branch has none of the first one's.
@@ -155,8 +122,9 @@ impl Evaluator<'_> {
         {
             let mut live = FxHashSet::default();
             for (value, delta) in [(a, &yes.delta), (b, &no.delta)] {
-                let item = |at| item_after(&self.state, delta, at);
-                reachable(item, older, value, &mut live);
+                let mut open: Vec<Ref> = (0..older).map(Ref).collect();
+                value.references(&mut open);
+                reachable(|at| item_after(&self.state, delta, at), open, &mut live);
             }
             self.steps(live.len())?;
             all.retain(|at| live.contains(at));
@@ -176,15 +144,16 @@ impl Evaluator<'_> {
         let delta = self.state.rewind(snapshot);
         let env = env.rewind(variables);
         if let Err(Problem::Raises(_)) = &flow {
-            self.state.end_calls(&marks);
+            self.state.unwind(&marks);
         }
         Ok(Branch { flow: flow?, env, delta, made })
     }
 
-    /// Joins both branches into the results of a `cond` node, and returns their flow.
+    /// Joins both branches into the results of a `cond` node, and returns their flow. `sizes` is
+    /// the condition, if only sizes of inputs decide.
     fn join_ends(
         &mut self,
-        condition: &Condition,
+        (predicate, sizes): (Argument, Option<Expr>),
         branches: [Branch; 2],
         changed: &BTreeSet<usize>,
         env: &mut Env,
@@ -192,7 +161,7 @@ impl Evaluator<'_> {
         let Self { state, memory, numbers, names, policy, .. } = self;
         let (truths, allow_sequences) = (&numbers.truths, policy.allow_sequences);
         let base = Base { state, memory, truths, names, allow_sequences };
-        let mut joiner = Joiner::new(base, condition.of_sizes(), &branches);
+        let mut joiner = Joiner::new(base, sizes, &branches);
         let flow = joiner.flows()?;
         let variables =
             if matches!(flow, Flow::Next) { joiner.variables(env)? } else { Vec::new() };
@@ -206,11 +175,10 @@ impl Evaluator<'_> {
         }
         let [yes, no] = branches.map(|branch| branch.delta);
         self.apply_joined(joined, [&yes, &no])?;
-        self.cond(condition.predicate.clone(), &phis, [yes, no])?;
+        self.cond(predicate, &phis, [yes, no])?;
         Ok(flow)
     }
 
-    /// The state after both branches.
     fn apply_joined(&mut self, joined: Joined, deltas: [&Delta; 2]) -> Step<()> {
         self.steps(usize::try_from(joined.steps).unwrap_or(usize::MAX))?;
         for size in &joined.sizes {
@@ -369,7 +337,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// An item at the end of a branch.
 pub(crate) fn item_after<'s>(state: &'s State, delta: &'s Delta, at: usize) -> Option<&'s Item> {
     delta.heap.items.get(&at).or_else(|| state.heap.get(at))
 }

@@ -11,18 +11,18 @@ use crate::{
 impl Evaluator<'_> {
     /// The result for an unknown truth value or what may be None; `None` for other arguments.
     pub(crate) fn guarded_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
-        let flag = |(value, param): (&Option<Value>, &Param)| match value {
+        let is_unknown = |(value, param): &(&Option<Value>, &Param)| match value {
             Some(Value::Bool(e)) => e.as_int().is_none() && *param.ty.given() == Type::Bool,
-            _ => false,
+            value => matches!(value, Some(Value::Optional(_))),
         };
-        let maybe = |value: &Option<Value>| matches!(value, Some(Value::Optional(_)));
-        let flag = bound.iter().zip(&schema.params).position(flag);
+        let unknown = bound.iter().zip(&schema.params).enumerate();
+        let unknown = unknown.filter(|(_, argument)| is_unknown(argument));
         // An argument that may be None is chosen last: its operator runs only where it is there.
-        let Some(at) = flag.or_else(|| bound.iter().position(maybe)) else { return Ok(None) };
-        let (condition, values) = match bound.get(at) {
-            Some(Some(Value::Bool(e))) => (e, [true, false].map(Value::bool)),
-            Some(Some(Value::Optional(maybe))) => {
-                (&maybe.present, [maybe.value.clone(), Value::None])
+        let first = unknown.min_by_key(|(_, (value, _))| matches!(value, Some(Value::Optional(_))));
+        let (at, condition, values) = match first {
+            Some((at, (Some(Value::Bool(e)), _))) => (at, e, [true, false].map(Value::bool)),
+            Some((at, (Some(Value::Optional(maybe)), _))) => {
+                (at, &maybe.present, [maybe.value.clone(), Value::None])
             }
             _ => return Ok(None),
         };

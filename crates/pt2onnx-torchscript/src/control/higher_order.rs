@@ -16,7 +16,6 @@ pub(crate) struct Body {
     pub(crate) outputs: Vec<Name>,
 }
 
-/// The names of all that nodes and their bodies make.
 pub(crate) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
     let mut made = FxHashSet::default();
     let mut open: Vec<&Node> = nodes.iter().collect();
@@ -88,7 +87,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A value as an argument.
     pub(crate) fn value_argument(&self, name: &Name) -> Argument {
         let named = name.clone();
         match self.state.facts.values.get(name) {
@@ -99,7 +97,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A new symbol for a size.
     pub(crate) fn size_symbol(&mut self) -> Expr {
         let symbol = self.state.facts.symbols.next(false);
         self.state.facts.constraints.constrain(&symbol, Range::at_least(0));

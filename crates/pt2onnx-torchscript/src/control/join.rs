@@ -19,7 +19,6 @@ use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::OnceCell, collections::BTreeSet, sync::Arc};
 
-/// A join of two branches.
 pub(crate) struct Joiner<'j> {
     base: Base<'j>,
     ends: &'j [Branch; 2],
@@ -59,7 +58,6 @@ impl<'j> Joiner<'j> {
         (self.joined, self.phis)
     }
 
-    /// The flow after both branches.
     pub(crate) fn flows(&mut self) -> Step<Flow> {
         let [yes, no] = self.ends;
         match (&yes.flow, &no.flow) {
@@ -104,7 +102,6 @@ impl<'j> Joiner<'j> {
         if self.joined.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
     }
 
-    /// An item at the end of a branch.
     fn item_at(&self, branch: usize, at: usize) -> Option<Item> {
         let own = if at < self.old {
             self.ends[branch].delta.heap.items.get(&at)
@@ -249,7 +246,7 @@ impl<'j> Joiner<'j> {
                 _ => false,
             };
             match truth.filter(is_scalar) {
-                Some(name) => Operand::Tensor(self.current(name)),
+                Some(name) => Operand::Tensor(self.base.memory.current(name)),
                 None => Operand::Number(number.clone()),
             }
         });
@@ -283,12 +280,13 @@ impl<'j> Joiner<'j> {
         self.step()?;
         let zero = match value {
             Value::Tensor(name) => {
-                let base = self.write_base_of(name);
+                let base = self.base.memory.write_base_of(name);
                 if !self.makes(branch, &base) {
                     return Ok(Value::Tensor(base));
                 }
                 let zeros = Operand::Zeros(self.meta(name)?.clone());
-                let operands = in_order(branch, Operand::Tensor(self.current(name)), zeros);
+                let operands =
+                    in_order(branch, Operand::Tensor(self.base.memory.current(name)), zeros);
                 return self.tensor(operands).map(Value::Tensor);
             }
             Value::Tuple(tuple) => {
@@ -364,24 +362,14 @@ impl<'j> Joiner<'j> {
         made.contains(name)
     }
 
-    /// The tensor that this one is, if it is the result of a write into it.
-    fn write_base_of(&self, name: &Name) -> Name {
-        self.base.memory.write_base_of(&self.current(name))
-    }
-
     /// The tensor that is `x` in the first branch, and `y` in the second one, or both: written
     /// into.
     fn tensors(&mut self, [x, y]: [&Name; 2]) -> Step<Name> {
-        let base = self.write_base_of(x);
-        if base == self.write_base_of(y) {
+        let base = self.base.memory.write_base_of(x);
+        if base == self.base.memory.write_base_of(y) {
             return Ok(base);
         }
-        self.tensor([x, y].map(|name| Operand::Tensor(self.current(name))))
-    }
-
-    /// The tensor that has taken the place of this one, or this one.
-    fn current(&self, name: &Name) -> Name {
-        self.base.memory.current(name)
+        self.tensor([x, y].map(|name| Operand::Tensor(self.base.memory.current(name))))
     }
 
     fn meta(&self, name: &Name) -> Step<&'j TensorMeta> {
@@ -399,8 +387,8 @@ impl<'j> Joiner<'j> {
 
     /// The position of a phi; of the same tensors there is one.
     fn phi(&mut self, operands: [Operand; 2]) -> Step<usize> {
-        let names = match operands.each_ref().map(Operand::name) {
-            [Some(x), Some(y)] => Some([x.clone(), y.clone()]),
+        let names = match &operands {
+            [Operand::Tensor(x), Operand::Tensor(y)] => Some([x.clone(), y.clone()]),
             _ => None,
         };
         if let Some(at) = names.as_ref().and_then(|names| self.known.get(names)) {
@@ -422,7 +410,6 @@ impl<'j> Joiner<'j> {
         name
     }
 
-    /// The type of a phi.
     fn joined_meta(&mut self, operands: &[Operand; 2]) -> Step<TensorMeta> {
         let [a, b] = [self.operand_meta(&operands[0])?, self.operand_meta(&operands[1])?];
         if a.dtype != b.dtype || a.sizes.len() != b.sizes.len() {

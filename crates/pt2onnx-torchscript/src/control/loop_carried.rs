@@ -101,13 +101,11 @@ pub(crate) struct Carried {
 
 /// The condition of a loop.
 pub(crate) enum Test<'e> {
-    /// The condition of `while`.
     While(&'e Expr),
     /// `for target in range(end)`.
     Range(Name, Value),
 }
 
-/// A loop.
 pub(crate) struct Loop<'e> {
     pub(crate) test: &'e Test<'e>,
     pub(crate) body: &'e [Stmt],

@@ -4,6 +4,7 @@
 use crate::{
     control::{loop_carried::Loop, loop_effects::Change},
     eval::{Env, Evaluator, Step},
+    state::liveness::reachable,
     value::{Item, Ref, Tuple, Value},
 };
 use pt2onnx_fx::Name;
@@ -146,51 +147,35 @@ impl Evaluator<'_> {
         env: &Env,
         count: usize,
     ) -> Step<bool> {
-        let moved: FxHashSet<Ref> = pairs.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        let moved: FxHashSet<usize> = pairs.iter().flat_map(|(from, to)| [from.0, to.0]).collect();
         if moved.len() != 2 * pairs.len() {
             return Ok(true);
         }
         // The variable's own lists and dicts, down to those that move.
         let (mut own, mut open) = (FxHashSet::default(), Vec::new());
         contained(value, &mut open);
-        let mut steps = 0;
         while let Some(at) = open.pop() {
-            if own.insert(at)
+            if own.insert(at.0)
                 && let Some(item) = self.state.heap.get(at.0)
             {
                 item.members().for_each(|value| contained(value, &mut open));
-            } else if moved.contains(&at) {
+            } else if moved.contains(&at.0) {
                 return Ok(true);
             }
-            steps += 1;
         }
         // A list that takes in another one is nowhere else.
-        if pairs.iter().any(|(_, to)| own.contains(to)) {
+        if pairs.iter().any(|(_, to)| own.contains(&to.0)) {
             return Ok(true);
         }
         let variables = names.iter().filter(|name| *name != of).filter_map(|name| env.get(name));
         variables.for_each(|value| value.references(&mut open));
-        open.extend(
-            (0..count).map(Ref).filter(|item| !own.contains(item) && !moved.contains(item)),
-        );
-        let mut seen = FxHashSet::default();
-        while let Some(at) = open.pop() {
-            if moved.contains(&at) {
-                self.steps(steps)?;
-                return Ok(true);
-            }
-            // An item that stays in place is followed as a part of the variable.
-            if own.contains(&at) || !seen.insert(at) {
-                continue;
-            }
-            let known = open.len();
-            if let Some(item) = self.state.heap.get(at.0) {
-                item.references(&mut open);
-            }
-            steps += 1 + open.len() - known;
-        }
-        self.steps(steps)?;
-        Ok(false)
+        // An item that stays in place is followed as a part of the variable.
+        let is_foreign = |at: &usize| !own.contains(at) && !moved.contains(at);
+        open.extend((0..count).filter(is_foreign).map(Ref));
+        let mut found = FxHashSet::default();
+        reachable(|at| self.state.heap.get(at).filter(|_| is_foreign(&at)), open, &mut found);
+        self.steps(own.len() + found.len())?;
+        Ok(moved.iter().any(|at| found.contains(at)))
     }
 }
 

@@ -33,7 +33,6 @@ pub(crate) struct Phi {
     pub(crate) numbers: Vec<Expr>,
 }
 
-/// The operand of a phi in a branch.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     Tensor(Name),
@@ -42,17 +41,7 @@ pub(crate) enum Operand {
     Zeros(TensorMeta),
     /// A list of tensors as a sequence.
     Sequence(Item),
-    /// A sequence without tensors.
     NoTensors(DType),
-}
-
-impl Operand {
-    pub(crate) fn name(&self) -> Option<&Name> {
-        match self {
-            Self::Tensor(name) => Some(name),
-            _ => None,
-        }
-    }
 }
 
 /// The state after both branches, where it is not as before.
@@ -63,9 +52,7 @@ pub(crate) struct Joined {
     pub(crate) items: BTreeMap<usize, Item>,
     /// Lists and dicts, and those that they may be.
     pub(crate) copies: Vec<(Ref, Ref)>,
-    /// New symbols of sizes.
     pub(crate) sizes: Vec<Expr>,
-    /// The steps of the join.
     pub(crate) steps: u64,
 }
 

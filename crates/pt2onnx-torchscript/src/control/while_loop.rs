@@ -20,12 +20,8 @@ use rustc_hash::FxHashSet;
 /// How often a body is tried with more general types of what it carries.
 const MAX_ITERATIONS: usize = 8;
 
-/// The result of one run of a loop's body.
-enum Iteration {
-    Done([Body; 2]),
-    /// The body changes more than was thought.
-    Changes(Vec<Change>),
-}
+/// A test and a body, or what the body changes more than was thought.
+type Iteration = Result<[Body; 2], Vec<Change>>;
 
 /// The variables that the body assigns to; the one that counts begins with 0.
 fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
@@ -52,21 +48,27 @@ impl Evaluator<'_> {
         let (unique_owners, changing) = (FxHashSet::default(), Vec::new());
         let mut the_loop = Loop { test, body, names, unique_owners, carried, changing };
         for _ in 0..MAX_ITERATIONS {
-            let (iteration, delta) = self.iterate(&the_loop, env)?;
-            match iteration {
-                Iteration::Changes(changes) => {
-                    for change in changes {
-                        self.carry_change(change, env, &mut the_loop)?;
-                    }
-                    for variable in &mut the_loop.carried {
-                        variable.meta = self.meta(&variable.initial)?.clone();
-                    }
-                }
-                Iteration::Done(bodies) => {
+            let snapshot = self.state.fork();
+            let fresh = self.state.facts.symbols.clone();
+            let result = self.iteration(&the_loop, env, fresh);
+            let delta = self.state.rewind(snapshot);
+            // The next iteration begins with what this one has written.
+            let forgotten = delta.mod_set.iter().filter(|memory| self.forget(memory)).count();
+            let changes = match result? {
+                Ok(bodies) if forgotten == 0 => {
                     if !self.widen(&mut the_loop, &bodies[1].outputs)? {
                         return self.finish_loop(bodies, &the_loop, delta, env);
                     }
+                    continue;
                 }
+                Ok(_) => Vec::new(),
+                Err(changes) => changes,
+            };
+            for change in changes {
+                self.carry_change(change, env, &mut the_loop)?;
+            }
+            for variable in &mut the_loop.carried {
+                variable.meta = self.meta(&variable.initial)?.clone();
             }
         }
         in_loop("the sizes of its tensors cannot be told")
@@ -99,24 +101,7 @@ impl Evaluator<'_> {
         Ok(changed)
     }
 
-    /// Runs test and body once, and undoes all but what is in the graph.
-    fn iterate(&mut self, the_loop: &Loop<'_>, env: &Env) -> Step<(Iteration, Delta)> {
-        let snapshot = self.state.fork();
-        let fresh = self.state.facts.symbols.clone();
-        let result = self.iteration(the_loop, env, fresh);
-        let delta = self.state.rewind(snapshot);
-        // The next iteration begins with what this one has written.
-        let mut read_contents = false;
-        for memory in &delta.mod_set {
-            read_contents |= self.forget(memory);
-        }
-        let iteration = match result? {
-            Iteration::Done(_) if read_contents => Iteration::Changes(Vec::new()),
-            iteration => iteration,
-        };
-        Ok((iteration, delta))
-    }
-
+    /// Runs test and body once. `fresh` makes the symbols of the body.
     fn iteration(&mut self, the_loop: &Loop<'_>, env: &Env, fresh: Symbols) -> Step<Iteration> {
         let Loop { test, body, names, carried, .. } = the_loop;
         let (first, count) = (self.state.nodes.len(), self.state.heap.len());
@@ -132,7 +117,7 @@ impl Evaluator<'_> {
         }
         let others = self.move_items(the_loop, (env, &mut within), count)?;
         if !others.is_empty() {
-            return Ok(Iteration::Changes(others));
+            return Ok(Err(others));
         }
         let mut changes = self.heap_changes(carried, &fresh.next(false))?;
         changes.extend(self.memory_changes(the_loop, &inputs, [env, &within])?);
@@ -144,7 +129,7 @@ impl Evaluator<'_> {
             }
         }
         if !changes.is_empty() {
-            return Ok(Iteration::Changes(changes));
+            return Ok(Err(changes));
         }
         if let Test::Range(target, _) = test
             && let Some(Value::Int(i)) = within.get(target).cloned()
@@ -162,7 +147,7 @@ impl Evaluator<'_> {
         let body = Body { name: "body_graph", inputs, nodes, outputs };
         self.check_kept(carried, &body)?;
         self.stale_copies([&test_body, &body])?;
-        Ok(Iteration::Done([test_body, body]))
+        Ok(Ok([test_body, body]))
     }
 
     /// A carried value at the end of an iteration, as a tensor; `input` is that at its beginning.

@@ -7,10 +7,6 @@ use crate::{
 };
 use pt2onnx_symbolic::{Expr, Func, View};
 
-/// How deeply lists that are compared may nest.
-const MAX_NESTING: usize = 20;
-
-/// An integer as a float.
 pub(crate) fn to_float(e: &Expr) -> Expr {
     match known(e) {
         Some(f) => Expr::float(f),
@@ -51,27 +47,10 @@ fn relation(op: &str) -> Option<Func> {
 }
 
 pub(crate) fn compare(func: Func, x: &Expr, y: &Expr) -> Expr {
-    if let (Some(x), Some(y)) = (x.as_int(), y.as_int()) {
-        return Expr::bool(ordered(func, x.cmp(&y)));
+    if [x, y].into_iter().filter_map(known).any(f64::is_nan) {
+        return Expr::bool(func == Func::Ne);
     }
-    match (known(x), known(y)) {
-        (Some(x), Some(y)) => match x.partial_cmp(&y) {
-            Some(order) => Expr::bool(ordered(func, order)),
-            None => Expr::bool(func == Func::Ne),
-        },
-        _ => Expr::call(func, vec![x.clone(), y.clone()]),
-    }
-}
-
-fn ordered(func: Func, order: std::cmp::Ordering) -> bool {
-    match func {
-        Func::Eq => order.is_eq(),
-        Func::Ne => order.is_ne(),
-        Func::Lt => order.is_lt(),
-        Func::Le => order.is_le(),
-        Func::Gt => order.is_gt(),
-        _ => order.is_ge(),
-    }
+    Expr::call(func, vec![x.clone(), y.clone()])
 }
 
 fn logic(op: &str, x: &Expr, y: &Expr) -> Option<Value> {
@@ -107,12 +86,9 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
             }
             None => Value::Float(Expr::call(Func::FloatPow, vec![to_float(x), to_float(y)])),
         },
-        "__and__" | "__or__" | "__xor__" => match (both, op) {
-            (Some((x, y)), "__and__") => Value::int(x & y),
-            (Some((x, y)), "__or__") => Value::int(x | y),
-            (Some((x, y)), _) => Value::int(x ^ y),
-            (None, _) => return Ok(None),
-        },
+        "__and__" if both.is_some() => call(Func::BitwiseAnd),
+        "__or__" if both.is_some() => call(Func::BitwiseOr),
+        "__xor__" if both.is_some() => call(Func::BitwiseXor),
         "__lshift__" => match both {
             Some((x, y)) if (0..64).contains(&y) => match i64::try_from(i128::from(x) << y) {
                 Ok(shifted) => Value::int(shifted),
@@ -128,32 +104,25 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
 }
 
 fn floats(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
-    let (fx, fy) = (to_float(x), to_float(y));
-    let Some((a, b)) = known(x).zip(known(y)) else {
-        return Ok(Some(Value::Float(match op {
-            "add" => fx + fy,
-            "sub" => fx - fy,
-            "mul" => fx * fy,
-            "div" => Expr::call(Func::FloatTrueDiv, vec![fx, fy]),
-            "pow" => Expr::call(Func::FloatPow, vec![fx, fy]),
-            "max" => Expr::call(Func::Max, vec![fx, fy]),
-            "min" => Expr::call(Func::Min, vec![fx, fy]),
-            _ => return Ok(None),
-        })));
-    };
-    if b == 0.0 && matches!(op, "div" | "floordiv" | "remainder") {
+    let (x, y) = (to_float(x), to_float(y));
+    let both = known(&x).zip(known(&y));
+    if matches!(op, "div" | "floordiv" | "remainder") && both.is_some_and(|(_, y)| y == 0.0) {
         return zero_division();
     }
-    Ok(Some(Value::float(match op {
-        "add" => a + b,
-        "sub" => a - b,
-        "mul" => a * b,
-        "div" => a / b,
-        "floordiv" => (a / b).floor(),
-        "remainder" => a - b * (a / b).floor(),
-        "pow" => a.powf(b),
-        "max" => a.max(b),
-        "min" => a.min(b),
+    let call = |func: Func| Expr::call(func, vec![x.clone(), y.clone()]);
+    Ok(Some(Value::Float(match (op, both) {
+        ("add", Some((x, y))) => Expr::float(x + y),
+        ("sub", Some((x, y))) => Expr::float(x - y),
+        ("mul", Some((x, y))) => Expr::float(x * y),
+        ("floordiv", Some((x, y))) => Expr::float((x / y).floor()),
+        ("remainder", Some((x, y))) => Expr::float(x - y * (x / y).floor()),
+        ("add", None) => x + y,
+        ("sub", None) => x - y,
+        ("mul", None) => x * y,
+        ("div", _) => call(Func::FloatTrueDiv),
+        ("pow", _) => call(Func::FloatPow),
+        ("max", _) => call(Func::Max),
+        ("min", _) => call(Func::Min),
         _ => return Ok(None),
     })))
 }
@@ -164,49 +133,38 @@ pub(crate) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         return Ok(None);
     };
     let float = matches!(a, Value::Float(_));
-    let round = |func: Func, whole: fn(f64) -> f64| match known(x).map(whole) {
-        _ if !float => Ok(Some(Value::Int(x.clone()))),
-        Some(f) if f.abs() < 9e18 => Ok(Some(Value::int(f as i64))),
-        Some(_) => unsupported("an integer of more than 64 bits"),
-        None => Ok(Some(Value::Int(Expr::call(func, vec![x.clone()])))),
-    };
-    let math = |of: fn(f64) -> f64, func: Option<Func>| match (known(x), func) {
-        (Some(f), _) => Some(Value::float(of(f))),
-        (None, Some(func)) => Some(Value::Float(Expr::call(func, vec![to_float(x)]))),
-        (None, None) => None,
-    };
+    let call = |func: Func| Some(Value::Float(Expr::call(func, vec![to_float(x)])));
     Ok(match op {
         "neg" if float => Some(known(x).map_or_else(|| Value::Float(-x), |f| Value::float(-f))),
         "neg" => Some(Value::Int(-x)),
         "abs" if !float => Some(Value::Int(Expr::call(Func::Abs, vec![x.clone()]))),
-        "abs" | "fabs" => math(f64::abs, Some(Func::Abs)),
-        "floor" => return round(Func::FloorToInt, f64::floor),
-        "ceil" => return round(Func::CeilToInt, f64::ceil),
+        "abs" | "fabs" => call(Func::Abs),
+        "floor" => Some(Value::Int(rounded(Func::FloorToInt, x)?)),
+        "ceil" => Some(Value::Int(rounded(Func::CeilToInt, x)?)),
         "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
-        "sqrt" => math(f64::sqrt, Some(Func::Sqrt)),
-        "exp" => math(f64::exp, Some(Func::Exp)),
-        "log" => math(f64::ln, Some(Func::Log)),
-        "log2" => math(f64::log2, Some(Func::Log2)),
-        "sin" => math(f64::sin, Some(Func::Sin)),
-        "cos" => math(f64::cos, Some(Func::Cos)),
-        "tan" => math(f64::tan, None),
-        "atan" => math(f64::atan, None),
-        "tanh" => math(f64::tanh, Some(Func::Tanh)),
+        "sqrt" => call(Func::Sqrt),
+        "exp" => call(Func::Exp),
+        "log" => call(Func::Log),
+        "log2" => call(Func::Log2),
+        "sin" => call(Func::Sin),
+        "cos" => call(Func::Cos),
+        "tan" => known(x).map(|f| Value::float(f.tan())),
+        "atan" => known(x).map(|f| Value::float(f.atan())),
+        "tanh" => call(Func::Tanh),
         _ => None,
     })
 }
 
-/// An expression as a truncated integer.
-pub(crate) fn truncated(x: &Expr) -> Step<Expr> {
-    match x.view() {
-        View::Int(_) => Ok(x.clone()),
-        _ => match known(x) {
-            Some(f) if f.abs() < 9e18 => Ok(Expr::int(f as i64)),
-            Some(_) => unsupported("a float that is no integer of 64 bits"),
-            None if x.is_integer() => Ok(x.clone()),
-            None => Ok(Expr::call(Func::TruncToInt, vec![x.clone()])),
-        },
+/// A number as an integer, rounded by a function.
+pub(crate) fn rounded(func: Func, x: &Expr) -> Step<Expr> {
+    if x.is_integer() {
+        return Ok(x.clone());
     }
+    let rounded = Expr::call(func, vec![x.clone()]);
+    if known(x).is_some() && rounded.as_int().is_none() {
+        return unsupported("a float that is no integer of 64 bits");
+    }
+    Ok(rounded)
 }
 
 /// The problem that a text which is not known decides something.
@@ -217,49 +175,12 @@ pub(crate) fn unknown_str<T>() -> Step<T> {
 }
 
 impl Evaluator<'_> {
-    /// Whether two values are known to be equal.
     pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
         self.state.same(a, b)
     }
 
-    /// Whether two values are equal, as a truth value that sizes may decide.
     pub(crate) fn equality(&self, a: &Value, b: &Value) -> Step<Expr> {
-        self.equality_within(a, b, MAX_NESTING)
-    }
-
-    fn equality_within(&self, a: &Value, b: &Value, depth: usize) -> Step<Expr> {
-        self.state.work.set(self.state.work.get().saturating_add(1));
-        let Some(depth) = depth.checked_sub(1) else {
-            return unsupported("comparing values that nest so deeply");
-        };
-        match (a, b) {
-            (Value::List(a), Value::List(b)) if a == b => Ok(Expr::bool(true)),
-            (Value::List(_), Value::List(_)) | (Value::Tuple(_), Value::Tuple(_)) => {
-                let (Some(a), Some(b)) = (self.sequence(a), self.sequence(b)) else {
-                    return unsupported("comparing lists whose length depends on data");
-                };
-                let mut all = Expr::bool(a.len() == b.len());
-                for (a, b) in a.iter().zip(&b) {
-                    if all.as_int() == Some(0) {
-                        break;
-                    }
-                    let equal = self.equality_within(a, b, depth)?;
-                    all = Expr::call(Func::And, vec![all, equal]);
-                }
-                Ok(all)
-            }
-            (Value::UnknownStr(_), _) | (_, Value::UnknownStr(_)) => unknown_str(),
-            (Value::Tensor(x), Value::Tensor(y)) if x != y => {
-                unsupported("comparing tensors in lists")
-            }
-            _ => Ok(match (a.number(), b.number()) {
-                (Some(x), Some(y)) => {
-                    let equal = compare(Func::Eq, x, y);
-                    self.constraints().decide(&equal).map_or(equal, Expr::bool)
-                }
-                _ => Expr::bool(self.same(a, b)),
-            }),
-        }
+        self.state.equality(a, b)
     }
 
     /// The place of the first value that is equal to this one.
@@ -290,7 +211,8 @@ impl Evaluator<'_> {
         let relations = [Func::Eq, Func::Ne, Func::Lt, Func::Le, Func::Gt, Func::Ge];
         let asks = relations.contains(&func) && a.as_int().is_some() != b.as_int().is_some();
         (asks && of_data(condition)).then_some(())?;
-        Some(ordered(func, many(a)?.cmp(&many(b)?)))
+        let truth = compare(func, &Expr::int(many(a)?), &Expr::int(many(b)?));
+        truth.as_int().map(|truth| truth != 0)
     }
 
     /// Whether a condition has the same truth for all large sizes that differ.

@@ -13,7 +13,6 @@ use pt2onnx_tensor::DType;
 const REDUCED: &str = "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d convolution prelu addmm addmv \
      addr matmul mm mv linear addbmm baddbmm bmm lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell";
 
-/// Operators that compute in float32.
 const FULL: &str = "native_layer_norm acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh \
      tan pow softplus gelu layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity \
      cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss mse_loss \

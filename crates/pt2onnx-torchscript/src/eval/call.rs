@@ -14,7 +14,6 @@ use indexmap::IndexMap;
 use pt2onnx_fx::{ModuleFrame, Name};
 use std::sync::Arc;
 
-/// Arguments by name.
 pub(crate) type Kwargs = Vec<(Name, Value)>;
 
 impl Evaluator<'_> {
@@ -89,9 +88,7 @@ impl Evaluator<'_> {
             ("bool", Some(value)) => self.truth_of(value),
             ("str", Some(value)) => Ok(self.text_of(value).value()),
             ("print", _) => Ok(Value::None),
-            ("sorted" | "len" | "complex" | "abs" | "min" | "max", _) => {
-                self.operator("aten", name, args, Kwargs::new())
-            }
+            ("sorted" | "len" | "complex" | "abs" | "min" | "max", _) => self.aten(name, args),
             ("range", _) => {
                 let items = self.range(&args)?;
                 self.list(items, Some(Type::Int))
@@ -100,7 +97,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Calls a value.
     pub(crate) fn apply(
         &mut self,
         callee: &Value,
@@ -119,7 +115,7 @@ impl Evaluator<'_> {
             Callee::Closure(def, seen) => {
                 self.function(def, None, args, kwargs, seen.iter().cloned().collect())
             }
-            Callee::Class(class) => self.construct(&class.clone(), args, kwargs),
+            Callee::Class(class) => self.construct(class, args, kwargs),
             Callee::Method(value, name) => self.method(value, name, args, kwargs),
             Callee::Unbound(class, name) if name == "__new__" => self.new_object(class, "".into()),
             Callee::Unbound(class, name) => {
@@ -231,10 +227,7 @@ impl Evaluator<'_> {
                 (None, None, Some(default)) => self.eval(default, &Env::default())?,
                 (None, None, None) => return unbound(format!("argument {}", param.name)),
             };
-            let value = match &param.ty {
-                Some(ty) => self.annotate(&Type::of(ty), value)?,
-                None => value,
-            };
+            let value = self.annotated(param.ty.as_ref(), value)?;
             env.insert(param.name.clone(), value);
         }
         if given.next().is_some() {
@@ -289,7 +282,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The class of an object.
     pub(crate) fn class_of(&self, object: Ref) -> Step<Arc<ClassDef>> {
         match self.state.heap.get(object.0) {
             Some(Item::Object { class, .. }) => Ok(class.clone()),
@@ -352,7 +344,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// A method of a class as a function.
 fn method_of(class: &ClassDef, name: &str) -> Step<FunctionDef> {
     match class.class.method(name) {
         Some(function) => Ok(FunctionDef { file: class.file, function: function.clone() }),

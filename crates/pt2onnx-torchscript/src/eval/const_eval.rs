@@ -1,34 +1,26 @@
 //! Known contents of tensors: traces compute sizes as tensors (`NumToTensor`, `mul`, `int`).
 
 use crate::{
-    eval::{Evaluator, arith},
+    eval::{Evaluator, arith, expr::positions},
     types::{Contents, MAX_CONTENTS, Typed},
     value::{Value, known},
 };
 use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func, View};
-use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 /// The elements of a tensor as expressions, if it is small and of a type that numbers have.
 pub(crate) fn elements(tensor: &Tensor) -> Option<Vec<Expr>> {
-    if tensor.numel() > MAX_CONTENTS || !tensor.has_data() {
+    if tensor.numel() > MAX_CONTENTS {
         return None;
     }
-    fn ints<T: Element + Into<i64>>(tensor: &Tensor) -> Option<Vec<Expr>> {
-        Some(tensor.to_vec::<T>()?.into_iter().map(|i| Expr::int(i.into())).collect())
-    }
+    let all = |of: fn(f64) -> Expr| Some(tensor.to_doubles()?.into_iter().map(of).collect());
     match tensor.dtype() {
-        DType::I64 => ints::<i64>(tensor),
-        DType::I32 => ints::<i32>(tensor),
-        DType::I16 => ints::<i16>(tensor),
-        DType::I8 => ints::<i8>(tensor),
-        DType::U8 => ints::<u8>(tensor),
-        DType::Bool => Some(tensor.to_vec::<bool>()?.into_iter().map(Expr::bool).collect()),
-        DType::F32 => {
-            let floats = tensor.to_vec::<f32>()?.into_iter();
-            Some(floats.map(|f| Expr::float(f.into())).collect())
+        DType::I64 => Some(tensor.to_ints()?.into_iter().map(Expr::int).collect()),
+        DType::I32 | DType::I16 | DType::I8 | DType::U8 | DType::Bool => {
+            all(|f| Expr::int(f as i64))
         }
-        DType::F64 => Some(tensor.to_vec::<f64>()?.into_iter().map(Expr::float).collect()),
+        DType::F32 | DType::F64 => all(Expr::float),
         _ => None,
     }
 }
@@ -51,7 +43,6 @@ pub(crate) fn encode(
     Some(bytes)
 }
 
-/// The complex number in a tensor.
 pub(crate) fn complex_number(contents: &Contents) -> Option<Value> {
     match contents {
         Contents::Exact(tensor) if tensor.dtype().is_complex() => {
@@ -79,7 +70,11 @@ impl Evaluator<'_> {
         let mut elements = self.computed(node, meta.dtype, meta.sizes.len(), length)?;
         // In float64, these of two float32 are exact enough to be rounded once.
         let name = plain_name(node);
-        if meta.dtype == DType::F32 && ROUNDED.contains(&name) {
+        let is_rounded = matches!(
+            name,
+            "add" | "div" | "mul" | "reciprocal" | "rsub" | "sub" | "to" | "_to_copy" | "float"
+        );
+        if meta.dtype == DType::F32 && is_rounded {
             elements.iter_mut().for_each(|e| *e = single(e));
         } else if !integer && meta.dtype != DType::F64 && matches!(name, "div" | "reciprocal") {
             // The result is rounded to the float type of the promotion, which no expression does.
@@ -97,7 +92,10 @@ impl Evaluator<'_> {
 
     /// Parts of a vector, with the contents that they take from it.
     pub(crate) fn with_contents(&self, node: &Node, mut parts: Vec<Typed>) -> Vec<Typed> {
-        let split = SPLITS.contains(&node.target.name.trim_start_matches("unsafe_"));
+        let split = matches!(
+            node.target.name.trim_start_matches("unsafe_"),
+            "chunk" | "split" | "split_with_sizes" | "unbind"
+        );
         let Some(Argument::Tensor(whole)) = node.arg("self").filter(|_| split) else {
             return parts;
         };
@@ -141,17 +139,21 @@ impl Evaluator<'_> {
             {
                 self.binary(node, dtype, length)
             }
-            "stack" | "cat" => self.elements_joined(node),
+            "stack" | "cat" if int_arg(node, "dim", 0)? == 0 => {
+                let Argument::Tensors(names) = node.arg("tensors")? else { return None };
+                let parts = names.iter().map(|name| self.elements_of(name));
+                Some(parts.collect::<Option<Vec<_>>>()?.concat())
+            }
             "select" if rank == 0 => {
                 let items = operand("self")?;
-                let index = from_start(int_arg(node, "index", 0)?, items.len());
-                Some(vec![items.get(usize::try_from(index).ok()?)?.clone()])
+                let at = pt2onnx_symbolic::axis(int_arg(node, "index", 0)?, items.len())?;
+                Some(vec![items.get(at)?.clone()])
             }
             "slice" if int_arg(node, "step", 1)? == 1 => {
                 let items = operand("self")?;
-                let start = from_start(int_arg(node, "start", 0)?, items.len());
-                let start = usize::try_from(start.max(0)).ok()?.min(items.len());
-                Some(items.get(start..start.checked_add(length)?)?.to_vec())
+                let start = Some(int_arg(node, "start", 0)?);
+                let at = positions(items.len(), start, None, 1).ok()?;
+                at.get(..length)?.iter().map(|at| items.get(*at).cloned()).collect()
             }
             "prod" if rank == 0 => Some(vec![Expr::product(&operand("self")?)]),
             "sum" if rank == 0 => Some(vec![Expr::sum(&operand("self")?)]),
@@ -195,17 +197,6 @@ impl Evaluator<'_> {
         (0..length).map(|i| self.arithmetic(op, pick(&a, i)?, pick(&b, i)?, dtype)).collect()
     }
 
-    /// The elements of vectors or numbers that are joined along the first dimension.
-    fn elements_joined(&self, node: &Node) -> Option<Vec<Expr>> {
-        let Argument::Tensors(names) = node.arg("tensors")? else { return None };
-        if int_arg(node, "dim", 0)? != 0 {
-            return None;
-        }
-        let parts: Vec<_> =
-            names.iter().map(|name| self.elements_of(name)).collect::<Option<_>>()?;
-        Some(parts.concat())
-    }
-
     /// Whether a node computes in float32: it has such a tensor, and none of float64.
     fn in_single(&self, node: &Node) -> bool {
         let has = |dtype| {
@@ -223,16 +214,13 @@ impl Evaluator<'_> {
             Argument::Float(f) => Some(vec![Expr::float(*f)]),
             Argument::Bool(b) => Some(vec![Expr::bool(*b)]),
             Argument::SymInt(SymArg::Expr(e)) => Some(vec![e.clone()]),
-            Argument::SymFloat(SymArg::Name(name)) => self.number_named(name),
-            Argument::SymInt(SymArg::Name(name)) => self.number_named(name),
-            _ => None,
-        }
-    }
-
-    fn number_named(&self, name: &Name) -> Option<Vec<Expr>> {
-        match self.state.facts.values.get(name)? {
-            ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. } => {
-                Some(vec![expr.clone()])
+            Argument::SymFloat(SymArg::Name(name)) | Argument::SymInt(SymArg::Name(name)) => {
+                match self.state.facts.values.get(name)? {
+                    ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. } => {
+                        Some(vec![expr.clone()])
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
@@ -250,13 +238,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// Operators whose results are what they take their operand apart into, in order.
-const SPLITS: &[&str] = &["chunk", "split", "split_with_sizes", "unbind"];
-
-/// Operators whose results in float32 are those in float64, rounded.
-const ROUNDED: &[&str] =
-    &["add", "div", "mul", "reciprocal", "rsub", "sub", "to", "_to_copy", "float"];
-
 /// The name of an operator, without the `_` of one that writes.
 fn plain_name(node: &Node) -> &str {
     let name = &*node.target.name;
@@ -270,11 +251,6 @@ fn int_arg(node: &Node, name: &str, default: i64) -> Option<i64> {
         Some(Argument::Int(i)) => Some(*i),
         _ => None,
     }
-}
-
-/// An index that counts from the end if it is negative, as one from the start.
-fn from_start(index: i64, length: usize) -> i64 {
-    if index < 0 { index + length as i64 } else { index }
 }
 
 /// A number, rounded to float32.
@@ -313,7 +289,7 @@ fn as_value(e: Expr) -> Value {
 fn converted(items: Vec<Expr>, dtype: DType) -> Vec<Expr> {
     let convert = |e: Expr| match known(&e) {
         _ if dtype.is_float() => arith::to_float(&e),
-        _ if dtype != DType::Bool => arith::truncated(&e).unwrap_or(e),
+        _ if dtype != DType::Bool => arith::rounded(Func::TruncToInt, &e).unwrap_or(e),
         Some(f) => Expr::bool(f != 0.0),
         None if e.is_boolean() => e,
         None => Expr::call(Func::Ne, vec![e, Expr::ZERO]),

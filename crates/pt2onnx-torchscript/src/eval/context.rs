@@ -8,7 +8,6 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::RefCell, sync::Arc};
 
-/// Constants of a run.
 pub(crate) struct Context<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) types: &'a mut dyn Types,
@@ -40,7 +39,6 @@ pub(crate) struct RunPolicy {
 pub(crate) struct Interface {
     pub(crate) inputs: Vec<Argument>,
     pub(crate) specs: Vec<InputSpec>,
-    /// Parameters and buffers by their paths.
     pub(crate) weights: IndexMap<String, Tensor>,
     pub(crate) constants: IndexMap<String, Constant>,
     /// Inputs of state: the attribute's path, the input and its name in the model.
@@ -51,7 +49,6 @@ pub(crate) struct Interface {
 #[derive(Default)]
 pub(crate) struct Budget {
     pub(crate) steps: u64,
-    /// Elements of all lists.
     pub(crate) elements: usize,
     /// How often what follows a condition ran in each of its branches.
     pub(crate) tail_duplications: usize,
@@ -60,14 +57,11 @@ pub(crate) struct Budget {
 /// Makes names, each once.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// How often each name was taken.
     taken: FxHashMap<String, usize>,
-    /// How often each module was called.
     pub(crate) calls: FxHashMap<Name, usize>,
 }
 
 impl Names {
-    /// A name that nothing has yet.
     pub(crate) fn fresh(&mut self, wish: &str) -> Name {
         let legal = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '_' };
         let wish: String = wish.chars().map(legal).collect();

@@ -47,7 +47,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The node of a call, still without results.
     fn node_of_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Node> {
         let mut args = Vec::with_capacity(bound.len());
         for (value, param) in bound.iter().zip(&schema.params) {
@@ -63,7 +62,6 @@ impl Evaluator<'_> {
         self.node(OpName::new(&schema.namespace, &schema.name, overload), args)
     }
 
-    /// Adds results of these types to a node, and returns their values.
     fn results(
         &mut self,
         node: &mut Node,
@@ -75,7 +73,8 @@ impl Evaluator<'_> {
         let mut values = Vec::with_capacity(outcomes.len());
         for (at, outcome) in outcomes.into_iter().enumerate() {
             let alias = schema.returns.get(at).and_then(|r| r.alias);
-            let root = alias.and_then(|alias| self.alias_of(schema, bound, alias));
+            let of = alias.and_then(|alias| Self::aliased(schema, bound, alias));
+            let root = of.map(|(name, _)| self.memory.class_of(&self.current(name)).clone());
             let (output, value) = match outcome {
                 Outcome::None => (Argument::None, Value::None),
                 Outcome::One(typed) => {
@@ -84,7 +83,8 @@ impl Evaluator<'_> {
                     } else {
                         self.fresh(&format!("{}_{at}", node.name))
                     };
-                    if let Some(whole) = alias.and_then(|a| self.written_of(schema, bound, a))
+                    if let Some((whole, true)) = of
+                        && let whole = self.write_base_of(whole)
                         && let ValueMeta::Tensor(meta) = &typed.meta
                         && self.meta(&whole)?.sizes == meta.sizes
                     {
@@ -214,7 +214,6 @@ impl Evaluator<'_> {
         Ok((self.value_argument(&name), value))
     }
 
-    /// The type of a tensor.
     pub(crate) fn meta(&self, name: &Name) -> Step<&TensorMeta> {
         match self.state.facts.values.get(name) {
             Some(ValueMeta::Tensor(meta)) => Ok(meta),
@@ -222,7 +221,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Notes the elements of a tensor.
     pub(crate) fn set_contents(&mut self, name: Name, contents: Contents) {
         self.memory.set_known(&name);
         self.state.facts.contents.insert(name, contents);
@@ -236,7 +234,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Proved facts about sizes.
     pub(crate) fn constraints(&self) -> &Constraints {
         &self.state.facts.constraints
     }

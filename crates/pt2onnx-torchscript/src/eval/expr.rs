@@ -1,13 +1,14 @@
 //! Evaluates expressions other than calls.
 
 use crate::{
-    archive::Definition,
+    archive::{ClassDef, Definition},
     error::Problem,
     eval::{Env, Evaluator, Step, arith, expected, raises, unbound},
     schema::Type,
     syntax::{Expr, ExprKind},
     value::{
-        Callee, DynList, EnumMember, Item, Ref, Tuple, Value, dyn_list::element_spec::element_type,
+        Callee, DynList, EnumMember, Item, Ref, Tuple, Value, args,
+        dyn_list::element_spec::element_type,
     },
 };
 use pt2onnx_fx::Name;
@@ -74,12 +75,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// A tuple.
-    pub(crate) fn tuple(
-        &mut self,
-        items: Vec<Value>,
-        class: Option<Arc<crate::archive::ClassDef>>,
-    ) -> Step<Value> {
+    pub(crate) fn tuple(&mut self, items: Vec<Value>, class: Option<Arc<ClassDef>>) -> Step<Value> {
         self.steps(items.len())?;
         Tuple::checked(items, class)
     }
@@ -104,6 +100,7 @@ impl Evaluator<'_> {
     }
 
     pub(crate) fn attribute(&mut self, base: &Value, name: &Name) -> Step<Value> {
+        let method = || Ok(Value::callee(Callee::Method(base.clone(), name.clone())));
         match base {
             Value::Callee(callee) => match &**callee {
                 Callee::Namespace(path) => self.member(path, name),
@@ -129,7 +126,7 @@ impl Evaluator<'_> {
                 let mut constants = class.class.attributes.iter();
                 match constants.find(|(n, _, value)| n == name && value.is_some()) {
                     Some((_, _, Some(value))) => self.eval(value, &Env::default()),
-                    _ if class.class.method(name).is_some() => self.bound(base, name),
+                    _ if class.class.method(name).is_some() => method(),
                     _ => unbound(format!("{}.{name}", class.name)),
                 }
             }
@@ -141,21 +138,14 @@ impl Evaluator<'_> {
             Value::Tuple(tuple) => {
                 let fields = tuple.class.as_ref().map(|class| &class.class.attributes);
                 let at = fields.and_then(|fields| fields.iter().position(|(n, ..)| n == name));
-                match at.and_then(|at| tuple.items.get(at)) {
-                    Some(item) => Ok(item.clone()),
-                    None => self.bound(base, name),
-                }
+                let item = at.and_then(|at| tuple.items.get(at)).cloned();
+                item.map_or_else(method, Ok)
             }
-            Value::Tensor(_) | Value::Device(_) => match self.property(base, name)? {
-                Some(value) => Ok(value),
-                None => self.bound(base, name),
-            },
-            _ => self.bound(base, name),
+            Value::Tensor(_) | Value::Device(_) => {
+                self.property(base, name)?.map_or_else(method, Ok)
+            }
+            _ => method(),
         }
-    }
-
-    fn bound(&self, base: &Value, name: &Name) -> Step<Value> {
-        Ok(Value::callee(Callee::Method(base.clone(), name.clone())))
     }
 
     /// `CONSTANTS.c0`, `ops.prim`, `__torch__.m.f`.
@@ -195,12 +185,7 @@ impl Evaluator<'_> {
     pub(crate) fn get_item(&mut self, base: &Value, index: &Value) -> Step<Value> {
         match base {
             Value::Object(object) => self.module_item(*object, index),
-            Value::Tensor(_) => self.operator(
-                "aten",
-                "select",
-                vec![base.clone(), Value::int(0), index.clone()],
-                vec![],
-            ),
+            Value::Tensor(_) => self.aten("select", args![base, 0, index]),
             Value::Dict(dict) => {
                 let found = self.entry_of(*dict, index)?;
                 match found.and_then(|at| self.entries(*dict).get(at)) {
@@ -208,9 +193,7 @@ impl Evaluator<'_> {
                     None => raises("KeyError"),
                 }
             }
-            Value::Str(_) | Value::UnknownStr(_) => {
-                self.operator("aten", "__getitem__", vec![base.clone(), index.clone()], vec![])
-            }
+            Value::Str(_) | Value::UnknownStr(_) => self.aten("__getitem__", args![base, index]),
             Value::List(list) => {
                 if let Some(parts) = self.dyn_list(*list) {
                     return self.part(&parts, index);
@@ -293,9 +276,7 @@ impl Evaluator<'_> {
                 let at = pick(self.items(*list).len())?;
                 self.steps(at.len())?;
                 let items = at.into_iter().filter_map(|i| self.items(*list).get(i).cloned());
-                let items = items.collect();
-                let element = self.element(base);
-                self.list(items, element)
+                self.list(items.collect(), self.element(base))
             }
             Value::Tuple(tuple) => {
                 let at = pick(tuple.items.len())?;
@@ -303,8 +284,7 @@ impl Evaluator<'_> {
                 self.tuple(items, None)
             }
             Value::Str(_) | Value::UnknownStr(_) => {
-                let args = [base, start, end, step].map(Value::clone).to_vec();
-                self.operator("aten", "slice", args, vec![])
+                self.aten("slice", args![base, start, end, step])
             }
             _ => expected("a list, tuple or str", base),
         }

@@ -36,7 +36,6 @@ pub(crate) const MAX_STEPS: u64 = 20_000_000;
 const MAX_VALUES: usize = 4_000_000;
 /// How deeply expressions, statements and calls may nest together.
 const MAX_DEPTH: usize = 400;
-/// The most nodes of the program.
 pub(crate) const MAX_NODES: usize = 400_000;
 
 /// The abstract interpreter. All but `state` is constant for a run, or only grows.
@@ -54,7 +53,6 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) saw_symbolic_branch: bool,
 }
 
-/// The flow of control after a statement.
 pub(crate) enum Flow {
     Next,
     Return(Value),
@@ -89,12 +87,10 @@ impl<'a> Evaluator<'a> {
         Error::Run { site: Box::new(self.site()), problem }
     }
 
-    /// Counts a step.
     pub(crate) fn step(&mut self) -> Step<()> {
         self.steps(1)
     }
 
-    /// Counts steps.
     pub(crate) fn steps(&mut self, count: usize) -> Step<()> {
         let count = (count as u64).saturating_add(self.state.work.take());
         self.budget.steps = self.budget.steps.saturating_add(count);
@@ -151,7 +147,6 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Dict(self.alloc(Item::Dict(entries))?))
     }
 
-    /// The items of a list.
     pub(crate) fn items(&self, list: Ref) -> &[Value] {
         self.state.heap.reads(list);
         match self.state.heap.get(list.0) {
@@ -167,7 +162,6 @@ impl<'a> Evaluator<'a> {
         Ok(self.state.heap.get_mut(at.0))
     }
 
-    /// The items of a list, to be changed.
     pub(crate) fn items_mut(&mut self, list: Ref) -> Step<&mut Vec<Value>> {
         match self.item_mut(list)? {
             Some(Item::List { items, .. }) => Ok(items),
@@ -175,7 +169,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The entries of a dict.
     pub(crate) fn entries(&self, dict: Ref) -> &[(Value, Value)] {
         self.state.heap.reads(dict);
         match self.state.heap.get(dict.0) {
@@ -191,7 +184,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The items of a list or tuple.
     pub(crate) fn sequence(&self, value: &Value) -> Option<Vec<Value>> {
         match value {
             Value::List(list) if self.dyn_list(*list).is_some() => None,
@@ -201,7 +193,6 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A name that nothing has yet.
     pub(crate) fn fresh(&mut self, wish: &str) -> Name {
         self.names.fresh(wish)
     }
@@ -228,17 +219,14 @@ pub(crate) fn in_loop<T>(why: impl Into<String>) -> Step<T> {
     Err(Problem::Loop(why.into()))
 }
 
-/// The problem that nothing has this name.
 pub(crate) fn unbound<T>(name: impl ToString) -> Step<T> {
     Err(Problem::Unbound(name.to_string()))
 }
 
-/// The problem that the program raises an exception.
 pub(crate) fn raises<T>(exception: impl Into<String>) -> Step<T> {
     Err(Problem::Raises(exception.into()))
 }
 
-/// The problem that something is not supported.
 pub(crate) fn unsupported<T>(what: impl Into<String>) -> Step<T> {
     Err(Problem::Unsupported(what.into()))
 }

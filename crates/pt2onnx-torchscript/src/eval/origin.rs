@@ -11,7 +11,6 @@ use pt2onnx_fx::{ModuleFrame, NodeMeta};
 use std::sync::Arc;
 
 impl Evaluator<'_> {
-    /// Where a node comes from.
     pub(crate) fn node_meta(&self) -> Arc<NodeMeta> {
         let modules = self.state.calls.frames.iter().filter_map(|frame| frame.module.clone());
         let mut modules: Vec<ModuleFrame> = modules.collect();
@@ -23,7 +22,6 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Where the interpreter is now.
     pub(crate) fn site(&self) -> Site {
         let frames = &self.state.calls.frames;
         let Some(frame) = frames.last() else {

@@ -61,17 +61,13 @@ impl Evaluator<'_> {
         Ok(Flow::Next)
     }
 
-    /// Runs a statement other than `if`.
     fn stmt(&mut self, stmt: &Stmt, env: &mut Env) -> Step<Flow> {
         match &stmt.kind {
             StmtKind::Assign { target, ty, value } => {
                 self.state.calls.expected_arity = split::unpacked(target, value);
                 let value = self.eval(value, env)?;
                 self.state.calls.expected_arity = None;
-                let value = match ty {
-                    Some(ty) => self.annotate(&Type::of(ty), value)?,
-                    None => value,
-                };
+                let value = self.annotated(ty.as_ref(), value)?;
                 self.assign(target, value, env)?;
             }
             StmtKind::Expr(expr) => {
@@ -90,11 +86,8 @@ impl Evaluator<'_> {
                 env.insert(function.name.clone(), Value::callee(Callee::Closure(def, seen)));
             }
             StmtKind::Return(value) => {
-                let value = match value {
-                    Some(value) => self.eval(value, env)?,
-                    None => Value::None,
-                };
-                return Ok(Flow::Return(value));
+                let value = value.as_ref().map(|value| self.eval(value, env)).transpose()?;
+                return Ok(Flow::Return(value.unwrap_or(Value::None)));
             }
             StmtKind::If { .. } | StmtKind::Pass => {}
         }
@@ -194,10 +187,17 @@ impl Evaluator<'_> {
         self.state.calls.autocast = around;
         let flow = flow?;
         if self.has_method(&manager, "__exit__") {
-            let args = vec![Value::None, Value::None, Value::None];
-            self.method(&manager, "__exit__", args, Vec::new())?;
+            self.method(&manager, "__exit__", vec![Value::None; 3], Vec::new())?;
         }
         Ok(flow)
+    }
+
+    /// A value as the type says that it has.
+    pub(crate) fn annotated(&mut self, ty: Option<&Expr>, value: Value) -> Step<Value> {
+        match ty {
+            Some(ty) => self.annotate(&Type::of(ty), value),
+            None => Ok(value),
+        }
     }
 
     fn assign(&mut self, target: &Expr, value: Value, env: &mut Env) -> Step<()> {
@@ -245,7 +245,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// The variables that only the body of a loop has: loop-carried ones are there before the loop.
 fn locals(body: &[Stmt], env: &Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);

@@ -90,23 +90,15 @@ impl Evaluator<'_> {
             Type::Str => all(items, |v| v.as_str().map(Name::from)).map(Argument::Strings),
             _ => match all(items, Value::as_int) {
                 Some(ints) => Some(Argument::Ints(ints)),
-                None => self
-                    .sym_ints(items)?
-                    .or_else(|| all(items, Value::as_f64).map(Argument::Floats)),
+                None if items.iter().all(|item| matches!(item, Value::Int(_))) => {
+                    let sizes = items.iter().filter_map(Value::number);
+                    let sizes = sizes.map(|size| self.int_argument(size)).collect::<Step<_>>()?;
+                    Some(Argument::SymInts(sizes))
+                }
+                None => all(items, Value::as_f64).map(Argument::Floats),
             },
         };
         found.ok_or_else(|| Problem::Unsupported(format!("a list of {element} with other values")))
-    }
-
-    fn sym_ints(&mut self, items: &[Value]) -> Step<Option<Argument>> {
-        let mut args = Vec::with_capacity(items.len());
-        for item in items {
-            let Value::Int(e) = item else {
-                return Ok(None);
-            };
-            args.push(self.int_argument(e)?);
-        }
-        Ok(Some(Argument::SymInts(args)))
     }
 
     /// An integer as an argument. If it depends on data, it must be the result of a node.
@@ -156,7 +148,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// A positional argument.
 pub(crate) fn positional(name: &str, value: Argument) -> NamedArg {
     NamedArg { name: name.into(), kind: ArgKind::Positional, value }
 }

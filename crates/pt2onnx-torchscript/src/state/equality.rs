@@ -1,11 +1,15 @@
-//! Whether two values are equal, as keys of dicts and elements of lists are compared.
+//! Whether two values are equal, as `==`, keys of dicts and elements of lists compare them.
 
 use super::State;
 use crate::{
-    eval::arith::compare,
-    value::{Item, Ref, Value},
+    error::Step,
+    eval::{
+        arith::{compare, unknown_str},
+        unsupported,
+    },
+    value::{Item, Value},
 };
-use pt2onnx_symbolic::Func;
+use pt2onnx_symbolic::{Expr, Func};
 use std::cell::Cell;
 
 /// How deeply lists that are compared may nest.
@@ -16,56 +20,84 @@ const MAX_COMPARED: usize = 1_000_000;
 impl State {
     /// Whether two values are known to be equal.
     pub(crate) fn same(&self, a: &Value, b: &Value) -> bool {
+        // Nobody reads unknown texts.
+        matches!((a, b), (Value::UnknownStr(_), Value::UnknownStr(_)))
+            || self.equality(a, b).is_ok_and(|equal| equal.as_int() == Some(1))
+    }
+
+    /// Whether two values are equal, as a truth value that sizes may decide.
+    pub(crate) fn equality(&self, a: &Value, b: &Value) -> Step<Expr> {
         let left = Cell::new(MAX_COMPARED);
-        let same = self.same_within(a, b, MAX_NESTING, &left);
+        let equal = self.equality_within(a, b, MAX_NESTING, &left);
         let compared = (MAX_COMPARED - left.get()) as u64;
         self.work.set(self.work.get().saturating_add(compared));
-        same
+        equal
     }
 
-    fn items(&self, list: Ref) -> Option<&[Value]> {
-        self.heap.reads(list);
-        match self.heap.get(list.0) {
-            Some(Item::List { items, .. }) => Some(items),
-            _ => None,
-        }
-    }
-
-    fn same_within(&self, a: &Value, b: &Value, depth: usize, left: &Cell<usize>) -> bool {
+    fn equality_within(
+        &self,
+        a: &Value,
+        b: &Value,
+        depth: usize,
+        left: &Cell<usize>,
+    ) -> Step<Expr> {
         if depth == 0 || left.get() == 0 {
-            return false;
+            return unsupported("comparing values that nest so deeply");
         }
         left.set(left.get() - 1);
-        let within = |a: &[Value], b: &[Value]| {
-            a.len() == b.len()
-                && a.iter().zip(b).all(|(a, b)| self.same_within(a, b, depth - 1, left))
-        };
-        match (a, b) {
-            (Value::None, Value::None) => true,
+        Ok(Expr::bool(match (a, b) {
+            (Value::List(a), Value::List(b)) if a == b => true,
+            (Value::List(_), Value::List(_)) | (Value::Tuple(_), Value::Tuple(_)) => {
+                let (Some(a), Some(b)) = (self.items(a), self.items(b)) else {
+                    return unsupported("comparing lists whose length depends on data");
+                };
+                let mut all = Expr::bool(a.len() == b.len());
+                for (a, b) in a.iter().zip(b) {
+                    if all.as_int() == Some(0) {
+                        break;
+                    }
+                    let equal = self.equality_within(a, b, depth - 1, left)?;
+                    all = Expr::call(Func::And, vec![all, equal]);
+                }
+                return Ok(all);
+            }
+            (Value::UnknownStr(_), _) | (_, Value::UnknownStr(_)) => return unknown_str(),
+            (Value::Tensor(a), Value::Tensor(b)) if a != b => {
+                return unsupported("comparing tensors in lists");
+            }
+            (Value::None, Value::None) | (Value::Tensor(_), Value::Tensor(_)) => true,
             (Value::Str(a), Value::Str(b)) => a == b,
-            // Nobody reads them.
-            (Value::UnknownStr(_), Value::UnknownStr(_)) => true,
             (Value::Enum(a), Value::Enum(b)) => (&a.class, &a.name) == (&b.class, &b.name),
-            (Value::Tensor(a), Value::Tensor(b)) => a == b,
             (Value::Quantized(a), Value::Quantized(b)) => a == b,
             (Value::Packed(a), Value::Packed(b)) => a == b,
             (Value::Device(a), Value::Device(b)) => a == b,
             (Value::Object(a), Value::Object(b)) | (Value::Dict(a), Value::Dict(b)) => a == b,
             (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),
-            (Value::Tuple(a), Value::Tuple(b)) => within(&a.items, &b.items),
-            (Value::List(a), Value::List(b)) => {
-                a == b || self.items(*a).zip(self.items(*b)).is_some_and(|(a, b)| within(a, b))
-            }
-            (Value::Optional(a), Value::Optional(b)) => {
-                a.present == b.present && self.same_within(&a.value, &b.value, depth - 1, left)
+            (Value::Optional(a), Value::Optional(b)) if a.present == b.present => {
+                return self.equality_within(&a.value, &b.value, depth - 1, left);
             }
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {
-                    let constraints = &self.facts.constraints;
-                    constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)
+                    let equal = compare(Func::Eq, x, y);
+                    return Ok(self.facts.constraints.decide(&equal).map_or(equal, Expr::bool));
                 }
                 _ => false,
             },
+        }))
+    }
+
+    /// The items of a list or tuple of known length.
+    fn items<'v>(&'v self, value: &'v Value) -> Option<&'v [Value]> {
+        match value {
+            Value::Tuple(tuple) => Some(&tuple.items),
+            Value::List(list) => {
+                self.heap.reads(*list);
+                match self.heap.get(list.0) {
+                    Some(Item::List { items, .. }) => Some(items),
+                    _ => None,
+                }
+            }
+            _ => None,
         }
     }
 }

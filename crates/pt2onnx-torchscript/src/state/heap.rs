@@ -21,7 +21,6 @@ pub(crate) struct Heap {
     stale_read: Cell<bool>,
 }
 
-/// The changes since a fork.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeapDelta {
     pub(crate) items: ItemChanges,
@@ -89,7 +88,6 @@ impl Heap {
         HeapDelta { items, stale, old }
     }
 
-    /// Keeps the changes since a fork.
     pub(crate) fn commit(&mut self, depth: usize) {
         self.copies.stale.commit(depth);
         for (inner, _) in self.undo.split_off(depth.min(self.undo.len())) {
@@ -117,13 +115,11 @@ impl Heap {
         self.copies.stale.apply(stale);
     }
 
-    /// Notes that items are stale after a branch.
     pub(crate) fn add_stale(&mut self, stale: &Changes<Ref, ()>) {
         let stale = stale.iter().filter(|(_, is_stale)| is_stale.is_some());
         self.copies.stale.extend(stale.map(|(item, _)| (*item, ())));
     }
 
-    /// Notes that an item is read.
     pub(crate) fn reads(&self, item: Ref) {
         if self.copies.stale.contains_key(&item) {
             self.stale_read.set(true);

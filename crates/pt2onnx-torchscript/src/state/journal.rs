@@ -67,7 +67,6 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
         changes
     }
 
-    /// Keeps the changes since a fork.
     pub(crate) fn commit(&mut self, depth: usize) {
         for inner in self.undo.split_off(depth.min(self.undo.len())) {
             let Some(undo) = self.undo.last_mut() else { continue };
@@ -77,7 +76,6 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
         }
     }
 
-    /// Whether changes are recorded.
     pub(crate) fn is_forked(&self) -> bool {
         !self.undo.is_empty()
     }

@@ -4,7 +4,6 @@ use crate::value::{Callee, Item, Ref, Value};
 use rustc_hash::FxHashSet;
 
 impl Value {
-    /// Adds the items that the value refers to.
     pub(crate) fn references(&self, found: &mut Vec<Ref>) {
         match self {
             Self::List(at) | Self::Dict(at) | Self::Object(at) => found.push(*at),
@@ -22,7 +21,6 @@ impl Value {
 }
 
 impl Item {
-    /// Adds the items that the item refers to.
     pub(crate) fn references(&self, found: &mut Vec<Ref>) {
         match self {
             Self::List { items, .. } => items.iter().for_each(|item| item.references(found)),
@@ -37,15 +35,12 @@ impl Item {
     }
 }
 
-/// Adds the items that the result of a function, or one of the first `older` items, reaches.
+/// Adds the items that these reach.
 pub(crate) fn reachable<'h>(
     item: impl Fn(usize) -> Option<&'h Item>,
-    older: usize,
-    result: &Value,
+    mut open: Vec<Ref>,
     found: &mut FxHashSet<usize>,
 ) {
-    let mut open: Vec<Ref> = (0..older).map(Ref).collect();
-    result.references(&mut open);
     while let Some(at) = open.pop() {
         if found.insert(at.0)
             && let Some(item) = item(at.0)

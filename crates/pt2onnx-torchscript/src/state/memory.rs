@@ -6,7 +6,6 @@ use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Which tensors share memory.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// Tensors that may share memory have the same class, which has the name of one of them.
@@ -30,7 +29,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Notes a tensor with separate memory.
     pub(crate) fn own(&mut self, name: &Name) {
         self.alias_class.insert(name.clone(), name.clone());
     }
@@ -40,7 +38,6 @@ impl Memory {
         self.alias_class.insert(name, class);
     }
 
-    /// The class of a tensor's memory.
     pub(crate) fn class_of<'n>(&'n self, name: &'n Name) -> &'n Name {
         self.alias_class.get(name).unwrap_or(name)
     }
@@ -65,7 +62,6 @@ impl Memory {
         }
     }
 
-    /// The tensor that has taken the place of this one, or this one.
     pub(crate) fn current(&self, name: &Name) -> Name {
         let mut name = name;
         while let Some(next) = self.substitution.get(name) {
@@ -74,9 +70,9 @@ impl Memory {
         name.clone()
     }
 
-    /// The tensor that this one is, if it is the result of a write into it.
     pub(crate) fn write_base_of(&self, name: &Name) -> Name {
-        self.write_base.get(name).unwrap_or(name).clone()
+        let name = self.current(name);
+        self.write_base.get(&name).cloned().unwrap_or(name)
     }
 }
 

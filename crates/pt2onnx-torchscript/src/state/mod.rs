@@ -21,7 +21,6 @@ use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 use std::{cell::Cell, sync::Arc};
 
-/// The variables of a function.
 pub(crate) type Env = Journal<Name, Value>;
 
 /// The state at a point of the program. [`fork`](Self::fork) begins a branch or body,
@@ -48,7 +47,6 @@ pub(crate) struct State {
     pub(crate) work: Cell<u64>,
 }
 
-/// A function that runs.
 pub(crate) struct Frame {
     /// Position of its file.
     pub(crate) file: usize,
@@ -87,7 +85,6 @@ pub(crate) enum JoinPolicy {
     AllowOptional,
 }
 
-/// The state at a fork.
 pub(crate) struct Snapshot {
     /// The depth of the forks of all journals.
     depth: usize,
@@ -174,17 +171,11 @@ impl State {
 
     /// Ends the calls that began since then, and drops the warnings.
     pub(crate) fn unwind(&mut self, marks: &Marks) {
-        self.end_calls(marks);
+        self.calls.frames.truncate(marks.frames);
+        self.calls.depth = marks.depth;
         self.warnings.truncate(marks.warnings);
     }
 
-    /// Ends the calls that began since then.
-    pub(crate) fn end_calls(&mut self, marks: &Marks) {
-        self.calls.frames.truncate(marks.frames);
-        self.calls.depth = marks.depth;
-    }
-
-    /// Keeps what happened since a fork.
     pub(crate) fn commit(&mut self, snapshot: Snapshot) {
         self.heap.commit(snapshot.depth);
         self.facts.contents.commit(snapshot.depth);
