@@ -4,7 +4,7 @@ use crate::{
     archive::Archive,
     control::case_split::Cases,
     error::{Error, Problem, Result},
-    eval::{Evaluator, Step, context::RunPolicy, expected, unsupported},
+    eval::{Evaluator, Step, context::RunPolicy, expected, unbound, unsupported},
     load::{
         inputs::{Given, GivenInputs, method_of, parameters},
         module_state::{AttributeValue, ModuleState, unsettled},
@@ -266,13 +266,11 @@ impl Evaluator<'_> {
             let pool = pool.map_err(|problem| self.error(problem))?;
             self.cx.pool = self.sequence(&pool).unwrap_or_default();
         }
-        match archive.pickle("data.pkl")? {
-            Some(pickle) => {
-                let root = self.load(&pickle, "data", Role::Attribute);
-                root.map_err(|problem| self.error(problem))
-            }
-            None => Err(self.error(Problem::Unbound("data.pkl".to_owned()))),
-        }
+        let root = match archive.pickle("data.pkl")? {
+            Some(pickle) => self.load(&pickle, "data", Role::Attribute),
+            None => unbound("data.pkl"),
+        };
+        root.map_err(|problem| self.error(problem))
     }
 
     /// Calls a method of the loaded module. Returns its results, and the attributes that it found.
@@ -283,25 +281,31 @@ impl Evaluator<'_> {
     ) -> Result<(Vec<Argument>, Vec<AttributeValue>)> {
         let root = self.load_module()?;
         let args = self.arguments(function, told)?;
-        self.assume(state).map_err(|problem| self.error(problem))?;
-        let found = self.attributes();
-        let result = self.run_cases(&root, method, &args);
-        let result = result.map_err(|problem| self.error(problem))?;
-        self.state.calls.outside = "what it returns";
-        let mut outputs = Vec::new();
-        let flat = self.all_outputs(&result, &mut outputs);
-        flat.map_err(|problem| self.error(problem))?;
-        Ok((outputs, found))
+        let called = self.call_method(&root, method, &args, state);
+        called.map_err(|problem| self.error(problem))
     }
 
-    /// The tensors of the result of the method.
-    fn all_outputs(&mut self, result: &Value, outputs: &mut Vec<Argument>) -> Step<()> {
-        self.outputs(result, outputs, 32)?;
+    fn call_method(
+        &mut self,
+        root: &Value,
+        method: &str,
+        args: &[Value],
+        state: &ModuleState,
+    ) -> Step<(Vec<Argument>, Vec<AttributeValue>)> {
+        self.assume(state)?;
+        let found = self.attributes();
+        let result = self.run_cases(root, method, args)?;
+        self.state.calls.outside = "what it returns";
+        let mut outputs = Vec::new();
+        self.outputs(&result, &mut outputs, 32)?;
         self.check_fresh_state()?;
         if outputs.is_empty() {
-            self.empty_sequences(result, outputs)?;
+            self.empty_sequences(&result, &mut outputs)?;
         }
-        if outputs.is_empty() { unsupported("a method that returns no tensor") } else { Ok(()) }
+        if outputs.is_empty() {
+            return unsupported("a method that returns no tensor");
+        }
+        Ok((outputs, found))
     }
 
     /// The terms of all results and of the state, if the program only computes.
@@ -368,7 +372,7 @@ impl Evaluator<'_> {
                 }
             }
             Value::List(at) | Value::Dict(at) | Value::Object(at) => {
-                self.state.heap.reads(*at);
+                self.state.reads(*at);
                 let item = self.state.heap.get(at.0);
                 let members: Vec<Value> =
                     item.into_iter().flat_map(Item::members).cloned().collect();

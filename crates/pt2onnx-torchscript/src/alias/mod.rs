@@ -13,6 +13,7 @@ use pt2onnx_fx::{
     Name,
     views::{Alias, View},
 };
+use rustc_hash::FxHashMap;
 
 impl Evaluator<'_> {
     /// The tensor whose memory a result with this alias may share, and whether the operator writes
@@ -86,25 +87,19 @@ impl Evaluator<'_> {
         let is_kept = |shared: &&Alias| {
             shared.view == View::Itself && !self.cx.pool_numbers.contains(&shared.base)
         };
-        // In the order of the results.
-        let kept: Vec<&Alias> = shared.iter().filter(is_kept).collect();
-        let mut rest = kept.iter().peekable();
-        let mut argument = |result: &Name| {
-            let shared = rest.next_if(|shared| shared.result == *result)?;
-            Some(Value::Tensor(shared.base.clone()))
-        };
+        let kept: FxHashMap<&Name, &Name> =
+            shared.iter().filter(is_kept).map(|shared| (&shared.result, &shared.base)).collect();
+        let argument = |result: &Value| kept.get(result.tensor().ok()?).map(|base| (*base).into());
         match results {
-            [Value::Tensor(result)] => Ok(argument(result)),
             [Value::List(list)] if !kept.is_empty() => {
                 for item in self.items_mut(*list)? {
-                    if let Value::Tensor(result) = item
-                        && let Some(of) = argument(result)
-                    {
+                    if let Some(of) = argument(item) {
                         *item = of;
                     }
                 }
                 Ok(None)
             }
+            [result] => Ok(argument(result)),
             _ => Ok(None),
         }
     }

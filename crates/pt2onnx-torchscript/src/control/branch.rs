@@ -49,7 +49,7 @@ impl Evaluator<'_> {
         };
         if !continuation.is_empty() && self.budget.tail_duplications < MAX_TAIL_DUPLICATIONS {
             self.budget.tail_duplications += 1;
-            self.state.unwind(&marks);
+            self.state.unwind(marks);
             let whole = |branch| [continuation, &[branch]].concat();
             let bodies: [Body<'_>; 2] =
                 [&|ev, env| ev.blocks(whole(then), env), &|ev, env| ev.blocks(whole(other), env)];
@@ -72,7 +72,7 @@ impl Evaluator<'_> {
         let Some(truth) = self.unless_empty(condition) else {
             return Err(problem);
         };
-        self.state.unwind(&marks);
+        self.state.unwind(marks);
         self.note(format!("`{condition}` is taken to be {truth} as nothing is empty"));
         Ok(BranchResult::Branch(if truth { then } else { other }))
     }

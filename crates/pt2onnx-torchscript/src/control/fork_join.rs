@@ -7,12 +7,13 @@ use super::{
 };
 use crate::{
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected},
-    state::{Delta, JoinPolicy, State, journal::Changes, liveness::reachable},
+    eval::{Env, Evaluator, Flow, Step, expected, overload::Bound, unsupported},
+    schema::{Param, Schema, Type},
+    state::{Delta, JoinPolicy, State, journal::Changes, liveness::reachable, may_alias},
     types::{Contents, of_data},
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
-use pt2onnx_fx::{Argument, Name, Node, TensorMeta};
+use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::{Expr, Func, Range};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -90,18 +91,16 @@ impl Evaluator<'_> {
             if !matches!(self.state.heap.get(at), Some(Item::List { .. })) {
                 continue;
             }
-            let items = |delta| match item_after(&self.state, delta, at) {
-                Some(Item::List { items, .. }) => Some(items),
+            let after = [yes, no].map(|delta| item_after(&self.state, delta, at));
+            let [first, second] = after.map(|item| match item {
+                Some(Item::List { items, .. }) => Some(items.len()),
                 _ => None,
-            };
-            let (first, second) = (items(yes), items(no));
-            if first.map(Vec::len) == second.map(Vec::len) {
+            });
+            if first == second {
                 continue;
             }
-            let elements: Vec<ElementSpec> = [no, yes]
-                .into_iter()
-                .filter_map(|delta| self.spec_of_item(item_after(&self.state, delta, at)?))
-                .collect();
+            let elements = after.into_iter().rev().flatten();
+            let elements: Vec<_> = elements.filter_map(|item| self.spec_of_item(item)).collect();
             let mut jagged = elements.iter().filter_map(|element| element.jagged_from(new));
             let jagged = jagged.find(|element| element.jagged.is_some());
             found.push((Ref(at), jagged.or_else(|| elements.into_iter().next())));
@@ -112,9 +111,8 @@ impl Evaluator<'_> {
     /// The older items that the branches change, other than those that are lost as both return from
     /// the function that has made them.
     fn live_changes(&mut self, yes: &Branch, no: &Branch) -> Step<BTreeSet<usize>> {
-        let changed = |branch: &Branch| branch.delta.heap.items.keys().copied().collect();
-        let mut all: BTreeSet<usize> = changed(yes);
-        all.append(&mut changed(no));
+        let changed = [yes, no].into_iter().flat_map(|branch| branch.delta.heap.items.keys());
+        let mut all: BTreeSet<usize> = changed.copied().collect();
         self.steps(all.len())?;
         let older = self.state.calls.frames.last().map_or(usize::MAX, |frame| frame.heap);
         if let (Flow::Return(a), Flow::Return(b)) = (&yes.flow, &no.flow)
@@ -144,7 +142,7 @@ impl Evaluator<'_> {
         let delta = self.state.rewind(snapshot);
         let env = env.rewind(variables);
         if let Err(Problem::Raises(_)) = &flow {
-            self.state.unwind(&marks);
+            self.state.unwind(marks);
         }
         Ok(Branch { flow: flow?, env, delta, made })
     }
@@ -193,11 +191,10 @@ impl Evaluator<'_> {
             }
         }
         for delta in deltas {
-            self.state.heap.add_stale(&delta.heap.stale);
             self.state.mod_set.extend(delta.mod_set.iter().cloned());
         }
         for (copy, of) in joined.copies {
-            self.state.heap.may_be(copy, of);
+            self.state.copies.link(&may_alias::memory_of(copy), &may_alias::memory_of(of));
         }
         let [yes, no] = deltas.map(|delta| &delta.contents);
         self.steps(yes.len() + no.len())?;
@@ -220,14 +217,12 @@ impl Evaluator<'_> {
         }
         let (mut results, mut reads): ([Vec<Name>; 2], _) = (Default::default(), Vec::new());
         for phi in phis {
-            for ((operand, delta), results) in
-                phi.operands.iter().zip(&mut deltas).zip(&mut results)
-            {
-                results.push(self.operand_tensor(operand, delta)?);
+            let mut operands = Vec::with_capacity(2);
+            for (operand, delta) in phi.operands.iter().zip(&mut deltas) {
+                operands.push(self.operand_tensor(operand, delta)?);
             }
-            let operands: Vec<Name> =
-                results.iter().filter_map(|names| names.last()).cloned().collect();
             reads.extend(self.define_phi(phi, &operands)?);
+            results.iter_mut().zip(operands).for_each(|(results, name)| results.push(name));
         }
         let graph = |name, Delta { nodes, .. }, outputs| higher_order::Body {
             name,
@@ -245,29 +240,16 @@ impl Evaluator<'_> {
 
     /// The tensor of an operand at the end of its branch.
     fn operand_tensor(&mut self, operand: &Operand, delta: &mut Delta) -> Step<Name> {
-        match operand {
-            Operand::Tensor(name) => Ok(name.clone()),
-            Operand::Number(value) => self.at_end_of(delta, |ev| ev.as_tensor(value)),
-            Operand::Zeros(meta) => self.at_end_of(delta, |ev| ev.placeholder(meta)),
-            Operand::Sequence(item) => {
-                self.at_end_of(delta, |ev| ev.sequence_of(item).map(|(name, _)| name))
-            }
-            Operand::NoTensors(dtype) => {
-                self.at_end_of(delta, |ev| ev.sequence_of_tensors(&[], *dtype))
-            }
-        }
-    }
-
-    /// Runs at the end of a branch.
-    fn at_end_of<T>(
-        &mut self,
-        delta: &mut Delta,
-        run: impl FnOnce(&mut Self) -> Step<T>,
-    ) -> Step<T> {
         let first = self.state.nodes.len();
-        let result = run(self);
+        let tensor = match operand {
+            Operand::Tensor(name) => Ok(name.clone()),
+            Operand::Number(value) => self.as_tensor(value),
+            Operand::Zeros(meta) => self.nothing(meta.dtype, meta.sizes.clone()),
+            Operand::Sequence(item) => self.sequence_of(item).map(|(name, _)| name),
+            Operand::NoTensors(dtype) => self.sequence_of_tensors(&[], *dtype),
+        };
         delta.nodes.extend(self.state.nodes.split_off(first));
-        result
+        tensor
     }
 
     /// Notes the type and memory of a result. Returns the nodes that read it as numbers.
@@ -310,10 +292,38 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Zeros of this element type and rank. A size that depends on data is 0.
-    pub(crate) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
-        let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
-        self.nothing(meta.dtype, meta.sizes.iter().map(size).collect())
+    /// The result of an operator with an argument that sizes or data decide, a truth value such as
+    /// `is_causal` or what may be None; `None` for other arguments.
+    pub(crate) fn guarded_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
+        let is_unknown = |(value, param): &(&Option<Value>, &Param)| match value {
+            Some(Value::Bool(e)) => e.as_int().is_none() && *param.ty.given() == Type::Bool,
+            value => matches!(value, Some(Value::Optional(_))),
+        };
+        let unknown = bound.iter().zip(&schema.params).enumerate();
+        let unknown = unknown.filter(|(_, argument)| is_unknown(argument));
+        // An argument that may be None is chosen last: its operator runs only where it is there.
+        let first = unknown.min_by_key(|(_, (value, _))| matches!(value, Some(Value::Optional(_))));
+        let (at, condition, values) = match first {
+            Some((at, (Some(Value::Bool(e)), _))) => (at, e, [true, false].map(Value::bool)),
+            Some((at, (Some(Value::Optional(maybe)), _))) => {
+                (at, &maybe.present, [maybe.value.clone(), Value::None])
+            }
+            _ => return Ok(None),
+        };
+        let aliases = schema.params.iter().any(|param| param.alias.is_some());
+        if aliases || schema.returns.iter().any(|result| result.alias.is_some()) {
+            let who = if of_data(condition) { "data" } else { "sizes" };
+            return unsupported(format!(
+                "what {who} decide, as an argument of an operator that returns or changes a part of its input,"
+            ));
+        }
+        let [yes, no] = values.map(|value| {
+            let mut bound = bound.clone();
+            bound[at] = Some(value);
+            bound
+        });
+        let emit = |ev: &mut Evaluator<'_>, bound: &Bound| ev.emit(schema, bound.clone());
+        self.choose(&Value::Bool(condition.clone()), [&yes, &no], emit).map(Some)
     }
 
     /// The condition of a branch as an argument.

@@ -1,7 +1,7 @@
 //! The join of two states: values that differ become phis, the results of a `cond` node. It changes
 //! nothing but the supply of names and symbols; [`fork_join`](super::fork_join) emits the node.
 
-use super::phi::{Base, Branch, Joined, Operand, Phi, plain_meta};
+use super::phi::{Base, Branch, Joined, Operand, Phi, placeholder, plain_meta};
 use crate::{
     error::{Problem, Step},
     eval::{Flow, MAX_STEPS, arith::to_float, expected, unbound, unsupported},
@@ -284,7 +284,7 @@ impl<'j> Joiner<'j> {
                 if !self.makes(branch, &base) {
                     return Ok(Value::Tensor(base));
                 }
-                let zeros = Operand::Zeros(self.meta(name)?.clone());
+                let zeros = Operand::Zeros(placeholder(self.meta(name)?));
                 let operands =
                     in_order(branch, Operand::Tensor(self.base.memory.current(name)), zeros);
                 return self.tensor(operands).map(Value::Tensor);
@@ -447,18 +447,10 @@ impl<'j> Joiner<'j> {
     fn operand_meta(&self, operand: &Operand) -> Step<TensorMeta> {
         match operand {
             Operand::Tensor(name) => self.meta(name).cloned(),
-            Operand::Zeros(like) => {
-                let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
-                Ok(plain_meta(like.dtype, like.sizes.iter().map(size).collect()))
+            Operand::Zeros(meta) => Ok(meta.clone()),
+            Operand::Number(value) => {
+                Ok(plain_meta(value.number_dtype().unwrap_or(DType::Bool), Vec::new()))
             }
-            Operand::Number(value) => Ok(plain_meta(
-                match value {
-                    Value::Int(_) => DType::I64,
-                    Value::Float(_) => DType::F64,
-                    _ => DType::Bool,
-                },
-                Vec::new(),
-            )),
             Operand::Sequence(_) | Operand::NoTensors(_) => Err(lengths()),
         }
     }

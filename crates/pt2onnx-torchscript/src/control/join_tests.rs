@@ -3,7 +3,7 @@
 
 use super::{
     join::Joiner,
-    phi::{Base, Branch, Phi, plain_meta},
+    phi::{Base, Branch, plain_meta},
 };
 use crate::{
     error::Step,
@@ -54,8 +54,8 @@ fn branch((variables, list): &End) -> Branch {
     }
 }
 
-/// The join of two branches, with operands in place of the names of phis.
-fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>, usize)> {
+/// The join of two branches, and how many phis it has.
+fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(String, usize)> {
     let (mut state, env) = start();
     state.join = how;
     let (memory, truths, mut names) = (Memory::default(), FxHashMap::default(), Names::default());
@@ -71,43 +71,11 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(Vec<String>
     assert!(matches!(joiner.flows()?, Flow::Next));
     let variables = joiner.variables(&env)?;
     joiner.items(&BTreeSet::from([0]))?;
-    let (joined, phis) = joiner.finish();
-    let shown = |value: &Value| shown(value, &phis, swapped);
-    let mut all: Vec<String> = variables
-        .iter()
-        .map(|(name, value)| format!("{name}: {:?}", value.as_ref().map(shown)))
-        .collect();
-    for (at, item) in &joined.items {
-        if let Item::List { items, .. } = item {
-            all.push(format!("{at}: {:?}", items.iter().map(shown).collect::<Vec<_>>()));
-        }
+    let (joined, mut phis) = joiner.finish();
+    if swapped {
+        phis.iter_mut().for_each(|phi| phi.operands.reverse());
     }
-    Ok((all, phis.len()))
-}
-
-fn shown(value: &Value, phis: &[Phi], swapped: bool) -> String {
-    let phi = |is_it: &dyn Fn(&Phi) -> bool| {
-        let [a, b] = &phis.iter().find(|phi| is_it(phi))?.operands;
-        Some(if swapped { format!("phi({b:?}, {a:?})") } else { format!("phi({a:?}, {b:?})") })
-    };
-    match value {
-        Value::Tensor(name) => phi(&|phi| phi.name == *name).unwrap_or_else(|| name.to_string()),
-        Value::Int(e) | Value::Float(e) | Value::Bool(e) => {
-            let symbols = e.symbols();
-            let is_read = |number: &Expr| number.symbols().iter().any(|s| symbols.contains(s));
-            let phi = phi(&|phi| phi.numbers.iter().any(is_read));
-            phi.unwrap_or_else(|| format!("{} {e}", value.kind()))
-        }
-        Value::Tuple(tuple) => {
-            let items: Vec<_> = tuple.items.iter().map(|item| shown(item, phis, swapped)).collect();
-            format!("{items:?}")
-        }
-        Value::Optional(optional) => {
-            let present = shown(&Value::Bool(optional.present.clone()), phis, swapped);
-            format!("optional({present}, {})", shown(&optional.value, phis, swapped))
-        }
-        other => format!("{other:?}"),
-    }
+    Ok((format!("{variables:?} {:?} {phis:?}", joined.items), phis.len()))
 }
 
 fn value() -> impl Strategy<Value = Value> {

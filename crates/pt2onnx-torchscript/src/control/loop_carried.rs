@@ -44,7 +44,7 @@ impl Evaluator<'_> {
             Place::Variable(name) => return env.insert(name.clone(), value),
             Place::Member(of, ..) | Place::Elements(of) => *of,
         };
-        self.state.heap.changes(of);
+        self.state.changes(of);
         match (place, self.state.heap.get_mut(of.0), value) {
             (Place::Elements(_), Some(Item::DynList(parts)), Value::Tensor(tensor)) => {
                 parts.tensor = tensor;

@@ -2,7 +2,10 @@
 //! values before and after an iteration: tuples, values that may be None or are new.
 
 use crate::{
-    control::loop_carried::{Carried, Loop, Place, at_path, leaves},
+    control::{
+        loop_carried::{Carried, Loop, Place, at_path, leaves},
+        phi::placeholder,
+    },
     eval::{Env, Evaluator, Step, in_loop},
     state::JoinPolicy,
     value::{Item, Optional, Ref, Value, dyn_list::element_spec::ElementSpec},
@@ -270,8 +273,8 @@ impl Evaluator<'_> {
                 self.tuple(items, b.class.clone())?
             }
             (Value::Undef(_), Value::Tensor(name)) => {
-                let meta = self.meta(name)?.clone();
-                Value::Tensor(self.placeholder(&meta)?)
+                let meta = placeholder(self.meta(name)?);
+                Value::Tensor(self.nothing(meta.dtype, meta.sizes)?)
             }
             (Value::Str(_), Value::UnknownStr(_)) => later.clone(),
             (Value::Undef(_), Value::Int(_)) => Value::int(0),

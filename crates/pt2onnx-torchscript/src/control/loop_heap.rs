@@ -4,7 +4,7 @@
 use crate::{
     control::{loop_carried::Loop, loop_effects::Change},
     eval::{Env, Evaluator, Step},
-    state::liveness::reachable,
+    state::{liveness::reachable, may_alias},
     value::{Item, Ref, Tuple, Value},
 };
 use pt2onnx_fx::Name;
@@ -38,7 +38,7 @@ impl Evaluator<'_> {
             let item = item.clone();
             let own = if of.contains(&at) { self.alloc(item)? } else { at };
             if own != at {
-                self.state.heap.may_be(own, at);
+                self.state.copies.link(&may_alias::memory_of(own), &may_alias::memory_of(at));
                 unique_owners.insert((name.clone(), own));
             }
             pairs.push((at, own));

@@ -3,7 +3,6 @@
 pub(crate) mod branch;
 pub(crate) mod case_split;
 pub(crate) mod fork_join;
-pub(crate) mod guarded_call;
 pub(crate) mod higher_order;
 pub(crate) mod join;
 #[cfg(test)]

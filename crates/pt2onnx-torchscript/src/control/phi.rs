@@ -3,6 +3,7 @@
 use crate::{
     eval::{Flow, context::Names},
     state::{Delta, State, journal::Changes, memory::Memory},
+    types::of_data,
     value::{Item, Ref, Value},
 };
 use pt2onnx_fx::{Name, TensorMeta, strides::contiguous};
@@ -37,7 +38,7 @@ pub(crate) struct Phi {
 pub(crate) enum Operand {
     Tensor(Name),
     Number(Value),
-    /// A tensor that nobody reads: of this element type and as many dimensions.
+    /// A tensor that nobody reads.
     Zeros(TensorMeta),
     /// A list of tensors as a sequence.
     Sequence(Item),
@@ -64,6 +65,12 @@ pub(crate) struct Base<'j> {
     pub(crate) truths: &'j FxHashMap<Expr, Name>,
     pub(crate) names: &'j mut Names,
     pub(crate) allow_sequences: bool,
+}
+
+/// The type of a placeholder that nobody reads: sizes that depend on data are 0.
+pub(crate) fn placeholder(like: &TensorMeta) -> TensorMeta {
+    let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
+    plain_meta(like.dtype, like.sizes.iter().map(size).collect())
 }
 
 /// The type of a tensor on the CPU whose elements are in order.

@@ -185,7 +185,7 @@ impl Evaluator<'_> {
     /// Notes the type of a tensor, which has memory for itself.
     pub(crate) fn declare(&mut self, name: &Name, meta: TensorMeta) {
         self.state.facts.values.insert(name.clone(), ValueMeta::from(meta));
-        self.memory.own(name);
+        self.memory.share(name.clone(), name.clone());
     }
 
     /// Gives a place the value in a tensor.

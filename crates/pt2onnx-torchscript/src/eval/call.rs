@@ -3,7 +3,6 @@
 
 use crate::{
     archive::{ClassDef, FunctionDef},
-    error::Problem,
     eval::{Env, Evaluator, Flow, Step, expected, is_plain, raises, unbound, unsupported},
     schema::Type,
     state::Frame,
@@ -35,48 +34,41 @@ impl Evaluator<'_> {
 
     /// A call of a name that is built in: `annotate(List[int], [])`.
     fn word(&mut self, name: &str, call: &Call, env: &Env) -> Step<Value> {
-        let typed = |at: usize| call.args.get(at).map_or(Type::Any, Type::of);
-        let value = |ev: &mut Self, at: usize| match call.args.get(at) {
-            Some(value) => ev.eval(value, env),
-            None => Err(Problem::Kind { expected: "an argument", found: "none".to_owned() }),
-        };
-        match name {
-            "annotate" => {
-                let value = value(self, 1)?;
-                return self.annotate(&typed(0), value);
+        match (name, call.args.as_slice()) {
+            ("annotate", [ty, value]) => {
+                let value = self.eval(value, env)?;
+                return self.annotate(&Type::of(ty), value);
             }
-            "unchecked_cast" => {
-                return Ok(match value(self, 1)? {
-                    Value::Optional(maybe) if !matches!(typed(0), Type::Optional(_)) => {
-                        maybe.value.clone()
-                    }
-                    value => value,
+            ("unchecked_cast", [ty, value]) => {
+                return Ok(match (self.eval(value, env)?, Type::of(ty)) {
+                    (value, Type::Optional(_)) => value,
+                    (Value::Optional(maybe), _) => maybe.value.clone(),
+                    (value, _) => value,
                 });
             }
-            "uninitialized" => return Ok(Value::Undef("an uninitialised value".into())),
-            "isinstance" => {
-                let value = value(self, 0)?;
+            ("uninitialized", _) => return Ok(Value::Undef("an uninitialised value".into())),
+            ("isinstance", [value, types]) => {
+                let value = self.eval(value, env)?;
                 if let Value::Optional(_) = value {
                     return expected("a value of one type", &value);
                 }
-                let types = match call.args.get(1).map(|e| &e.kind) {
-                    Some(ExprKind::Tuple(types) | ExprKind::List(types)) => {
-                        types.iter().map(Type::of).collect()
-                    }
-                    _ => vec![typed(1)],
+                let types = match &types.kind {
+                    ExprKind::Tuple(types) | ExprKind::List(types) => types.as_slice(),
+                    _ => std::slice::from_ref(types),
                 };
-                return Ok(Value::bool(types.iter().any(|ty| self.is_instance(&value, ty))));
+                let mut types = types.iter().map(Type::of);
+                return Ok(types.any(|ty| self.is_instance(&value, &ty)).into());
             }
-            "getattr" => {
-                let base = value(self, 0)?;
-                let Some(ExprKind::Str(name)) = call.args.get(1).map(|e| &e.kind) else {
+            ("getattr", [base, name, ..]) => {
+                let base = self.eval(base, env)?;
+                let ExprKind::Str(name) = &name.kind else {
                     return unsupported("getattr of a computed name");
                 };
                 return self.attribute(&base, &(**name).into());
             }
-            "fork" => {
-                let callee = value(self, 0)?;
-                let args = self.eval_all(call.args.get(1..).unwrap_or_default(), env)?;
+            ("fork", [callee, args @ ..]) => {
+                let callee = self.eval(callee, env)?;
+                let args = self.eval_all(args, env)?;
                 return self.apply(&callee, args, Kwargs::new());
             }
             _ => {}

@@ -294,12 +294,9 @@ impl Evaluator<'_> {
     pub(crate) fn element(&self, list: &Value) -> Option<Type> {
         let Value::List(list) = list else { return None };
         match self.state.heap.get(list.0)? {
-            Item::List { element: None, items } => match items.first()? {
-                Value::Int(_) => Some(Type::Int),
-                Value::Float(_) => Some(Type::Float),
-                Value::Bool(_) => Some(Type::Bool),
-                _ => None,
-            },
+            Item::List { element: None, items } => {
+                element_type(items.first()?).filter(|element| *element != Type::Tensor)
+            }
             Item::List { element, .. } => element.clone(),
             Item::DynList(parts) => Some(parts.element.clone()),
             _ => None,

@@ -95,7 +95,7 @@ impl<'a> Evaluator<'a> {
         let count = (count as u64).saturating_add(self.state.work.take());
         self.budget.steps = self.budget.steps.saturating_add(count);
         pt2onnx_cancel::check();
-        if self.state.heap.stale_read() {
+        if self.state.stale_read.take() {
             let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);
         }
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn items(&self, list: Ref) -> &[Value] {
-        self.state.heap.reads(list);
+        self.state.reads(list);
         match self.state.heap.get(list.0) {
             Some(Item::List { items, .. }) => items,
             _ => &[],
@@ -158,7 +158,7 @@ impl<'a> Evaluator<'a> {
     /// An item, to be changed. Additions count.
     fn item_mut(&mut self, at: Ref) -> Step<Option<&mut Item>> {
         self.count_elements(1)?;
-        self.state.heap.changes(at);
+        self.state.changes(at);
         Ok(self.state.heap.get_mut(at.0))
     }
 
@@ -170,7 +170,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(crate) fn entries(&self, dict: Ref) -> &[(Value, Value)] {
-        self.state.heap.reads(dict);
+        self.state.reads(dict);
         match self.state.heap.get(dict.0) {
             Some(Item::Dict(entries)) => entries,
             _ => &[],

@@ -14,7 +14,7 @@ use crate::{
 use pt2onnx_fx::Name;
 
 /// The most times that a loop is unrolled.
-const MAX_ITERATIONS: usize = 100_000;
+const MAX_ITERATIONS: u64 = 100_000;
 
 impl Evaluator<'_> {
     pub(crate) fn block(&mut self, body: &[Stmt], env: &mut Env) -> Step<Flow> {
@@ -135,17 +135,13 @@ impl Evaluator<'_> {
             Some(&[start, end, step]) if step != 0 => (start, end, step),
             _ => return in_loop("how often it runs is not known, which is not supported yet"),
         };
-        let mut items = Vec::new();
-        let mut at = start;
-        while (step > 0 && at < end) || (step < 0 && at > end) {
-            if items.len() >= MAX_ITERATIONS {
-                return unsupported(format!("a loop that runs more than {MAX_ITERATIONS} times"));
-            }
-            items.push(Value::int(at));
-            at = at.saturating_add(step);
+        let span = if step > 0 { end.saturating_sub(start) } else { start.saturating_sub(end) };
+        let count = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
+        if count > MAX_ITERATIONS {
+            return unsupported(format!("a loop that runs more than {MAX_ITERATIONS} times"));
         }
-        self.steps(items.len())?;
-        Ok(items)
+        self.steps(count as usize)?;
+        Ok((0..count as i64).map(|at| Value::int(start + at * step)).collect())
     }
 
     fn while_loop(&mut self, test: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {

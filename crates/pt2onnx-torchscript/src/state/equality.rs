@@ -91,7 +91,7 @@ impl State {
         match value {
             Value::Tuple(tuple) => Some(&tuple.items),
             Value::List(list) => {
-                self.heap.reads(*list);
+                self.reads(*list);
                 match self.heap.get(list.0) {
                     Some(Item::List { items, .. }) => Some(items),
                     _ => None,

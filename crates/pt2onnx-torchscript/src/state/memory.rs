@@ -29,10 +29,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn own(&mut self, name: &Name) {
-        self.alias_class.insert(name.clone(), name.clone());
-    }
-
     /// Notes a tensor that may share the memory of a class.
     pub(crate) fn share(&mut self, name: Name, class: Name) {
         self.alias_class.insert(name, class);

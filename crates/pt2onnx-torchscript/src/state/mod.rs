@@ -10,7 +10,7 @@ pub(crate) mod memory;
 use crate::{
     note::Note,
     types::{Contents, Facts},
-    value::Value,
+    value::{Ref, Value},
 };
 use heap::{Heap, HeapDelta};
 use journal::{Changes, Journal};
@@ -36,7 +36,9 @@ pub(crate) struct State {
     /// How the branches that run may be joined.
     pub(crate) join: JoinPolicy,
     /// Memory that the model may have copies of, and the places of writes that did not reach them.
-    pub(crate) copies: MayAlias<Name, Arc<str>>,
+    pub(crate) copies: MayAlias,
+    /// Whether an item of the heap was read that a change did not reach.
+    pub(crate) stale_read: Cell<bool>,
     /// The memory that the running branch or body writes into, or from before a rewound one.
     pub(crate) mod_set: FxHashSet<Name>,
     /// How many values there were where the branch or body which runs began.
@@ -95,13 +97,8 @@ pub(crate) struct Snapshot {
     region: usize,
 }
 
-/// Which calls run, and how many warnings there are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Marks {
-    frames: usize,
-    depth: usize,
-    warnings: usize,
-}
+/// How many calls run, and how many warnings there are.
+pub(crate) type Marks = (usize, usize);
 
 /// The changes of a branch or body at its end.
 #[derive(Clone, Debug, Default)]
@@ -129,11 +126,7 @@ impl State {
     }
 
     pub(crate) fn marks(&self) -> Marks {
-        Marks {
-            frames: self.calls.frames.len(),
-            depth: self.calls.depth,
-            warnings: self.warnings.len(),
-        }
+        (self.calls.frames.len(), self.warnings.len())
     }
 
     /// Undoes what happened since a fork, and returns what was changed. Calls and warnings stay for
@@ -162,7 +155,6 @@ impl State {
                 *slot = item;
             }
         }
-        self.heap.apply_stale(delta.heap.stale);
         self.facts.contents.apply(delta.contents);
         self.nodes.extend(delta.nodes);
         self.copies.stale.apply(delta.stale);
@@ -170,10 +162,9 @@ impl State {
     }
 
     /// Ends the calls that began since then, and drops the warnings.
-    pub(crate) fn unwind(&mut self, marks: &Marks) {
-        self.calls.frames.truncate(marks.frames);
-        self.calls.depth = marks.depth;
-        self.warnings.truncate(marks.warnings);
+    pub(crate) fn unwind(&mut self, (frames, warnings): Marks) {
+        self.calls.frames.truncate(frames);
+        self.warnings.truncate(warnings);
     }
 
     pub(crate) fn commit(&mut self, snapshot: Snapshot) {
@@ -181,6 +172,22 @@ impl State {
         self.facts.contents.commit(snapshot.depth);
         self.copies.stale.commit(snapshot.depth);
         self.mod_set.extend(snapshot.mod_set);
+    }
+
+    /// Notes that an item is read. A list or dict that a condition or loop on data chose is a copy
+    /// of what it chose from, and a change reaches only one of them.
+    pub(crate) fn reads(&self, item: Ref) {
+        let stale = &self.copies.stale;
+        if !stale.is_empty() && stale.contains_key(&may_alias::memory_of(item)) {
+            self.stale_read.set(true);
+        }
+    }
+
+    /// Notes a change of an item, which reaches nothing that it may be.
+    pub(crate) fn changes(&mut self, item: Ref) {
+        self.reads(item);
+        let missed = self.copies.missed_by_write(&may_alias::memory_of(item));
+        self.copies.stale.extend(missed.into_iter().map(|item| (item, "".into())));
     }
 
     /// Whether a value was made in the branch or body which runs.

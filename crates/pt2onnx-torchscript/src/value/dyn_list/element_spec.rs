@@ -44,7 +44,7 @@ impl Evaluator<'_> {
     /// The type of the elements of a list, by its last one; `None` if it has none, or other
     /// elements.
     pub(crate) fn element_spec(&self, list: Ref) -> Option<ElementSpec> {
-        self.state.heap.reads(list);
+        self.state.reads(list);
         self.spec_of_item(self.state.heap.get(list.0)?)
     }
 

@@ -20,7 +20,7 @@ use pt2onnx_symbolic::Expr;
 impl Evaluator<'_> {
     /// The parts of such a list; `None` for other lists.
     pub(crate) fn dyn_list(&self, list: Ref) -> Option<DynList> {
-        self.state.heap.reads(list);
+        self.state.reads(list);
         match self.state.heap.get(list.0) {
             Some(Item::DynList(parts)) => Some(parts.clone()),
             _ => None,
@@ -188,7 +188,7 @@ impl Evaluator<'_> {
 
     /// Gives the list other elements.
     pub(crate) fn put(&mut self, list: Ref, parts: DynList) {
-        self.state.heap.changes(list);
+        self.state.changes(list);
         self.represent(list, parts);
     }
 
