@@ -11,7 +11,7 @@ use crate::{
     value::{Ref, Value},
 };
 use pt2onnx_fx::{InputSpec, Name, Node};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 impl Evaluator<'_> {
@@ -50,13 +50,10 @@ impl Evaluator<'_> {
     pub(crate) fn listed(&mut self, list: &Name, elements: &[Name]) -> Step<()> {
         let mut seen = FxHashSet::default();
         let mut repeated = false;
-        for element in elements {
-            let origins = self.first_origins(element);
-            self.steps(origins.len())?;
-            for origin in origins {
-                repeated |= !seen.insert(origin);
-            }
+        for origin in elements.iter().flat_map(|element| self.first_origins(element)) {
+            repeated |= !seen.insert(origin);
         }
+        self.steps(elements.len() + seen.len())?;
         self.copied(list, elements);
         let list = self.memory_of(list);
         self.memory.repeated.extend(repeated.then(|| list.clone()));
@@ -123,15 +120,14 @@ impl Evaluator<'_> {
         let others = body.inputs.iter().zip(&body.outputs).filter(|(to, from)| to != from);
         read.extend(others.map(|(_, from)| from.clone()));
         let origins: Vec<_> = body.outputs.iter().map(|output| self.origins(output)).collect();
-        let own = carried.iter().zip(&origins).filter(|(variable, _)| variable.own);
-        let own: Vec<_> = own.map(|(_, origins)| origins).collect();
+        let own: Vec<usize> = (0..carried.len()).filter(|at| carried[*at].own).collect();
         self.steps(
             read.len() + (1 + own.len()) * origins.iter().map(FxHashSet::len).sum::<usize>(),
         )?;
-        for ((variable, input), origins) in carried.iter().zip(&body.inputs).zip(&origins) {
-            let is_of = |memory: &FxHashSet<Name>| origins.iter().any(|o| memory.contains(o));
+        for (at, (variable, input)) in carried.iter().zip(&body.inputs).enumerate() {
+            let is_of = |memory: &FxHashSet<Name>| !origins[at].is_disjoint(memory);
             let in_this = read.contains(input) && is_of(&written);
-            if !in_this && !own.iter().any(|own| !std::ptr::eq(*own, origins) && is_of(own)) {
+            if !in_this && !own.iter().any(|own| *own != at && is_of(&origins[*own])) {
                 continue;
             }
             return in_loop(match &variable.place {
@@ -149,20 +145,17 @@ impl Evaluator<'_> {
         if self.state.copies.stale.is_empty() {
             return Ok(());
         }
-        let body = bodies[1];
-        let mut found = None;
         for Body { inputs, nodes, .. } in bodies {
             let made = made_by(nodes);
+            // A carried tensor is another one in the next iteration.
+            let next: FxHashMap<_, _> = inputs.iter().zip(&bodies[1].outputs).collect();
             let read: FxHashSet<Name> = nodes.iter().flat_map(Node::input_names).collect();
             self.steps(read.len())?;
-            // A carried tensor is another one in the next iteration.
-            let outputs = inputs.iter().zip(&body.outputs);
-            let next = outputs.filter(|(input, _)| read.contains(*input)).map(|(_, output)| output);
-            let outside =
-                read.iter().filter(|name| !made.contains(*name) && !inputs.contains(name));
-            found = found.or_else(|| next.chain(outside).find(|name| self.is_stale(name)).cloned());
+            for name in read.iter().filter(|name| !made.contains(*name)) {
+                self.check_fresh(next.get(name).copied().unwrap_or(name))?;
+            }
         }
-        found.map_or(Ok(()), |name| self.check_fresh(&name))
+        Ok(())
     }
 
     fn is_stale(&self, name: &Name) -> bool {

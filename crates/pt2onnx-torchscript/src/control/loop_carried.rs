@@ -1,7 +1,7 @@
 //! Loops on data, and the places of the values that they carry.
 
 use crate::{
-    eval::{Env, Evaluator},
+    eval::{Env, Evaluator, Step},
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Item, Optional, Ref, Tuple, Value},
 };
@@ -100,14 +100,12 @@ pub(crate) struct Carried {
 }
 
 /// The condition of a loop.
-pub(crate) enum Test<'e> {
-    While(&'e Expr),
-    /// `for target in range(end)`.
-    Range(Name, Value),
-}
+pub(crate) type Condition<'e> = &'e dyn Fn(&mut Evaluator<'_>, &Env) -> Step<Value>;
 
 pub(crate) struct Loop<'e> {
-    pub(crate) test: &'e Test<'e>,
+    pub(crate) condition: Condition<'e>,
+    /// The variable that counts the iterations.
+    pub(crate) counter: Option<&'e Name>,
     pub(crate) body: &'e [Stmt],
     /// The variables that the body assigns to.
     pub(crate) names: Vec<Name>,

@@ -3,7 +3,7 @@
 use crate::{
     control::{
         higher_order::Body,
-        loop_carried::{Carried, Loop, Place, Test, assigned, at_path, with_path},
+        loop_carried::{Carried, Condition, Loop, Place, assigned, at_path, with_path},
         loop_effects::Change,
     },
     eval::{Env, Evaluator, Flow, Step, in_loop},
@@ -14,7 +14,6 @@ use crate::{
     value::Value,
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta, ValueMeta, strides};
-use pt2onnx_symbolic::{Expr as Sym, Func};
 use rustc_hash::FxHashSet;
 
 /// How often a body is tried with more general types of what it carries.
@@ -23,30 +22,27 @@ const MAX_ITERATIONS: usize = 8;
 /// A test and a body, or what the body changes more than was thought.
 type Iteration = Result<[Body; 2], Vec<Change>>;
 
-/// The variables that the body assigns to; the one that counts begins with 0.
-fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
-    let mut names = Vec::new();
-    assigned(body, &mut names);
-    if let Test::Range(target, _) = test {
-        env.insert(target.clone(), Value::int(0));
-        names.push(target.clone());
-    }
-    let mut seen = FxHashSet::default();
-    names.retain(|name| env.contains_key(name) && seen.insert(name.clone()));
-    names
-}
-
 impl Evaluator<'_> {
     /// A loop on data. Its body may change tensors, numbers and lists of them.
-    pub(crate) fn repeat(&mut self, test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Step<Flow> {
-        let names = loop_variables(test, body, env);
+    pub(crate) fn repeat(
+        &mut self,
+        (condition, counter): (Condition<'_>, Option<&Name>),
+        body: &[Stmt],
+        env: &mut Env,
+    ) -> Step<Flow> {
+        let mut names = Vec::new();
+        assigned(body, &mut names);
+        names.extend(counter.cloned());
+        let mut seen = FxHashSet::default();
+        names.retain(|name| env.contains_key(name) && seen.insert(name.clone()));
         let mut carried = Vec::new();
         for name in &names {
             let Some(like) = env.get(name).cloned() else { continue };
             self.carry(&Place::Variable(name.clone()), &like, &mut carried)?;
         }
         let (unique_owners, changing) = (FxHashSet::default(), Vec::new());
-        let mut the_loop = Loop { test, body, names, unique_owners, carried, changing };
+        let mut the_loop =
+            Loop { condition, counter, body, names, unique_owners, carried, changing };
         for _ in 0..MAX_ITERATIONS {
             let snapshot = self.state.fork();
             let fresh = self.state.facts.symbols.clone();
@@ -103,12 +99,15 @@ impl Evaluator<'_> {
 
     /// Runs test and body once. `fresh` makes the symbols of the body.
     fn iteration(&mut self, the_loop: &Loop<'_>, env: &Env, fresh: Symbols) -> Step<Iteration> {
-        let Loop { test, body, names, carried, .. } = the_loop;
+        let Loop { condition, counter, body, names, carried, .. } = the_loop;
         let (first, count) = (self.state.nodes.len(), self.state.heap.len());
         let (inputs, within) = self.enter(env, carried)?;
-        let outputs = vec![self.verdict(test, &within)?];
+        let condition = condition(self, &within)?;
+        let Argument::Tensor(condition) = self.predicate(&condition)? else {
+            return in_loop("its condition is not a tensor");
+        };
         let nodes = self.state.nodes.split_off(first);
-        let test_body = Body { name: "cond_graph", inputs, nodes, outputs };
+        let test_body = Body { name: "cond_graph", inputs, nodes, outputs: vec![condition] };
 
         self.state.mod_set.clear();
         let (inputs, mut within) = self.enter(env, carried)?;
@@ -131,10 +130,10 @@ impl Evaluator<'_> {
         if !changes.is_empty() {
             return Ok(Err(changes));
         }
-        if let Test::Range(target, _) = test
-            && let Some(Value::Int(i)) = within.get(target).cloned()
+        if let Some(counter) = counter
+            && let Some(Value::Int(i)) = within.get(*counter).cloned()
         {
-            within.insert(target.clone(), Value::Int(i + 1));
+            within.insert((*counter).clone(), Value::Int(i + 1));
         }
         let mut outputs = Vec::with_capacity(carried.len());
         for (variable, input) in carried.iter().zip(&inputs) {
@@ -197,22 +196,6 @@ impl Evaluator<'_> {
         let whole = self.value_at(&variable.place, env).unwrap_or(Value::None);
         self.set_value_at(&variable.place, with_path(&whole, &variable.path, value), env);
         Ok(())
-    }
-
-    fn verdict(&mut self, test: &Test<'_>, within: &Env) -> Step<Name> {
-        let condition = match test {
-            Test::While(test) => self.eval(test, within)?,
-            Test::Range(target, end) => match (within.get(target), end) {
-                (Some(Value::Int(i)), Value::Int(end)) => {
-                    Value::Bool(Sym::call(Func::Lt, vec![i.clone(), end.clone()]))
-                }
-                _ => return in_loop("its range is not known"),
-            },
-        };
-        match self.predicate(&condition)? {
-            Argument::Tensor(name) => Ok(name),
-            _ => in_loop("its condition is not a tensor"),
-        }
     }
 
     fn finish_loop(

@@ -4,7 +4,7 @@
 
 use crate::{
     eval::{Evaluator, Step, call::Kwargs, unsupported},
-    value::{Item, Value},
+    value::Value,
 };
 use pt2onnx_fx::archive::{c10_number, dtype_of_c10};
 use pt2onnx_tensor::DType;
@@ -27,9 +27,7 @@ impl Evaluator<'_> {
     /// The type that operators within a `with` compute in; only autocast on the CPU changes it.
     pub(crate) fn autocast_within(&self, manager: &Value) -> Step<Option<DType>> {
         let Value::Object(object) = manager else { return Ok(self.state.calls.autocast) };
-        let Some(Item::Object { class, attributes, .. }) = self.state.heap.get(object.0) else {
-            return Ok(self.state.calls.autocast);
-        };
+        let (class, attributes, _) = self.object_at(*object)?;
         let device = attributes.get("device").and_then(Value::as_str);
         if !class.python_name().ends_with("autocast_mode.autocast") || device != Some("cpu") {
             return Ok(self.state.calls.autocast);

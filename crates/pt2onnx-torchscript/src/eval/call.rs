@@ -159,7 +159,7 @@ impl Evaluator<'_> {
 
     pub(crate) fn has_method(&self, value: &Value, name: &str) -> bool {
         let Value::Object(object) = value else { return false };
-        self.class_of(*object).is_ok_and(|class| class.class.method(name).is_some())
+        self.object_at(*object).is_ok_and(|(class, ..)| class.class.method(name).is_some())
     }
 
     /// Calls a method of an object, or an operator as the method of a plain value.
@@ -178,9 +178,7 @@ impl Evaluator<'_> {
                 _ => self.operator("aten", name, args, kwargs),
             };
         };
-        let Some(Item::Object { class, path, .. }) = self.state.heap.get(object.0) else {
-            return unbound(name);
-        };
+        let (class, _, path) = self.object_at(*object)?;
         let (class, path) = (class.clone(), path.clone());
         let def = method_of(&class, name)?;
         let module = class.is_module().then(|| self.module_frame(path, &class.python_name()));
@@ -264,7 +262,7 @@ impl Evaluator<'_> {
                 .iter()
                 .all(|(k, v)| self.is_instance(k, key) && self.is_instance(v, item)),
             (Type::Named(name), Value::Object(object)) => {
-                self.class_of(*object).is_ok_and(|class| *class.name == **name)
+                self.object_at(*object).is_ok_and(|(class, ..)| *class.name == **name)
             }
             (Type::Named(name), Value::Tuple(tuple)) => {
                 tuple.class.as_ref().is_some_and(|class| *class.name == **name)
@@ -274,9 +272,13 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(crate) fn class_of(&self, object: Ref) -> Step<Arc<ClassDef>> {
-        match self.state.heap.get(object.0) {
-            Some(Item::Object { class, .. }) => Ok(class.clone()),
+    /// The class, the attributes and the path of an object.
+    pub(crate) fn object_at(
+        &self,
+        at: Ref,
+    ) -> Step<(&Arc<ClassDef>, &IndexMap<Name, Value>, &Name)> {
+        match self.state.heap.get(at.0) {
+            Some(Item::Object { class, attributes, path }) => Ok((class, attributes, path)),
             _ => unsupported("this object"),
         }
     }
@@ -287,10 +289,8 @@ impl Evaluator<'_> {
             let args = vec![index.clone()];
             return self.method(&Value::Object(object), "__getitem__", args, Vec::new());
         }
-        let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
-            return unsupported("this object");
-        };
-        let modules = attributes.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
+        let modules =
+            self.object_at(object)?.1.iter().filter(|(_, value)| matches!(value, Value::Object(_)));
         let modules: Vec<(&Name, &Value)> = modules.collect();
         let found = match (index, index.as_int()) {
             (Value::Str(name), _) => modules.iter().find(|(n, _)| ***n == **name),
@@ -313,7 +313,7 @@ impl Evaluator<'_> {
         let Value::Object(object) = root else {
             return expected("a module", root);
         };
-        let class = self.class_of(*object)?;
+        let class = self.object_at(*object)?.0.clone();
         let hooks =
             |list: &str| if method == "forward" { class.class.names(list) } else { Vec::new() };
         for hook in hooks("__forward_pre_hooks__") {

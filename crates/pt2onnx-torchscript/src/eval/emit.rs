@@ -92,31 +92,21 @@ impl Evaluator<'_> {
                     }
                     self.result(name, typed, root.as_ref(), node)?
                 }
-                Outcome::List(items) => self.list_result(items, root.as_ref(), node)?,
+                Outcome::List(items) => {
+                    self.steps(items.len())?;
+                    let (mut names, mut values) = (Vec::new(), Vec::new());
+                    for (i, typed) in self.with_contents(node, items).into_iter().enumerate() {
+                        let name = self.fresh(&format!("{}_{i}", node.name));
+                        values.push(self.result(name.clone(), typed, root.as_ref(), node)?.1);
+                        names.push(name);
+                    }
+                    (Argument::Tensors(names), self.list(values, Some(Type::Tensor))?)
+                }
             };
             node.outputs.push(output);
             values.push(value);
         }
         Ok(values)
-    }
-
-    /// Names the tensors of a result that is a list of them.
-    fn list_result(
-        &mut self,
-        items: Vec<Typed>,
-        root: Option<&Name>,
-        node: &Node,
-    ) -> Step<(Argument, Value)> {
-        self.steps(items.len())?;
-        let mut names = Vec::with_capacity(items.len());
-        let mut values = Vec::with_capacity(items.len());
-        for (i, typed) in self.with_contents(node, items).into_iter().enumerate() {
-            let name = self.fresh(&format!("{}_{i}", node.name));
-            let (_, value) = self.result(name.clone(), typed, root, node)?;
-            names.push(name);
-            values.push(value);
-        }
-        Ok((Argument::Tensors(names), self.list(values, Some(Type::Tensor))?))
     }
 
     /// Keeps a node that makes views, so that they can be made again.

@@ -115,10 +115,7 @@ impl Evaluator<'_> {
                 _ => unbound(name),
             },
             Value::Object(object) => {
-                let Some(Item::Object { class, attributes, .. }) = self.state.heap.get(object.0)
-                else {
-                    return unbound(name);
-                };
+                let (class, attributes, _) = self.object_at(*object)?;
                 if let Some(value) = attributes.get(name) {
                     return Ok(value.clone());
                 }

@@ -4,14 +4,15 @@ use crate::{
     archive::FunctionDef,
     control::{
         branch::BranchResult,
-        loop_carried::{Test, assigned},
+        loop_carried::{Condition, assigned},
     },
-    eval::{Env, Evaluator, Flow, Step, expected, in_loop, raises, unsupported},
+    eval::{Env, Evaluator, Flow, Step, arith::compare, expected, in_loop, raises, unsupported},
     schema::Type,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Callee, Item, Value, dyn_list::split},
 };
 use pt2onnx_fx::Name;
+use pt2onnx_symbolic::Func;
 
 /// The most times that a loop is unrolled.
 const MAX_ITERATIONS: u64 = 100_000;
@@ -102,8 +103,14 @@ impl Evaluator<'_> {
                 let known = args.iter().all(|arg| arg.as_int().is_some());
                 if let ([end], ExprKind::Name(name), false) = (args.as_slice(), &target.kind, known)
                 {
-                    let test = Test::Range(name.clone(), end.clone());
-                    return self.repeat(&test, body, env);
+                    let is_before: Condition<'_> = &|_, env| match (env.get(name), end) {
+                        (Some(Value::Int(i)), Value::Int(end)) => {
+                            Ok(Value::Bool(compare(Func::Lt, i, end)))
+                        }
+                        _ => in_loop("its range is not known"),
+                    };
+                    env.insert(name.clone(), Value::int(0));
+                    return self.repeat((is_before, Some(name)), body, env);
                 }
                 self.range(&args)?
             }
@@ -151,7 +158,7 @@ impl Evaluator<'_> {
             match self.truth(&condition)? {
                 Some(true) => {}
                 Some(false) => return Ok(Flow::Next),
-                None => return self.repeat(&Test::While(test), body, env),
+                None => return self.repeat((&|ev, env| ev.eval(test, env), None), body, env),
             }
             if let Flow::Return(value) = self.deeper(|ev| ev.block(body, env))? {
                 return Ok(Flow::Return(value));
