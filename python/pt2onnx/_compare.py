@@ -14,8 +14,8 @@ from typing import Any, cast
 import torch
 
 from . import _leaves, _pytree
-from ._buffers import keeping_buffers
 from ._program._origin import Example
+from ._state import Snapshot
 from ._types import Args, Kwargs, Model
 from ._verification import OutputCheck
 
@@ -38,23 +38,49 @@ _FAST_PATH = (
 )
 
 
-def run(model: Model, args: Args, kwargs: Kwargs) -> object:
-    """The result of a module for copies of the arguments, without gradients.
+#: The values within a result.
+Values = Callable[[object], Iterable[object]]
+
+
+def tensors_and_numbers(result: object) -> list[object]:
+    """The tensors and numbers within a result."""
+    numbers = (torch.Tensor, bool, int, float)
+    return [leaf for leaf in _pytree.leaves(result) if isinstance(leaf, numbers)]
+
+
+def run(
+    model: Model,
+    args: Args,
+    kwargs: Kwargs,
+    values: Values = tensors_and_numbers,
+    snapshot: Snapshot | None = None,
+) -> list[object]:
+    """The values within the result of a module for copies of the arguments, without gradients. The
+    module is left as it was.
+
+    Args:
+        model: The module.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        values: The values within a result.
+        snapshot: The state of the module, if there is one.
 
     Raises:
-        Exception: Its errors.
+        Exception: The errors of the module.
     """
     own_args, own_kwargs = copied(args, kwargs)
+    snapshot = snapshot or Snapshot(model)
     try:
-        with torch.no_grad(), keeping_buffers(model):
-            return model(*own_args, **own_kwargs)
+        with snapshot.kept(), torch.no_grad():
+            return [snapshot.detached(value) for value in values(model(*own_args, **own_kwargs))]
     except RuntimeError as error:
         # The code computes gradients, and never runs without them.
         if "does not require grad" not in str(error):
             raise
     own_args, own_kwargs = copied(args, kwargs)
-    with torch.enable_grad(), keeping_buffers(model):
-        return _pytree.detached(model(*own_args, **own_kwargs))
+    with snapshot.kept(), torch.enable_grad():
+        result = _pytree.detached(model(*own_args, **own_kwargs))
+        return [snapshot.detached(value) for value in values(result)]
 
 
 def copied(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -73,18 +99,13 @@ def same_numbers() -> Generator[None, None, None]:
         yield
 
 
-def tensors_and_numbers(result: object) -> list[object]:
-    """The tensors and numbers within a result."""
-    numbers = (torch.Tensor, bool, int, float)
-    return [leaf for leaf in _pytree.leaves(result) if isinstance(leaf, numbers)]
-
-
 def compare_call(
     program: Callable[..., Sequence[object]],
     model: Model,
     example: Example,
     names: Sequence[str] = (),
-    values: Callable[[object], Iterable[object]] = tensors_and_numbers,
+    values: Values = tensors_and_numbers,
+    snapshot: Snapshot | None = None,
 ) -> list[OutputCheck]:
     """Runs a program and a module with the same arguments, and compares the outputs.
 
@@ -94,18 +115,20 @@ def compare_call(
         example: The arguments.
         names: The names of the outputs.
         values: The outputs within a result of the module.
+        snapshot: The state of the module, if there is one.
 
     Raises:
         Exception: The errors of the module, or of the program.
     """
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    checks = _compare_call(program, model, example, names, values)
+    snapshot = snapshot or Snapshot(model)
+    checks = _compare_call(program, model, example, names, values, snapshot)
     if all(check.ok for check in checks) or not _has_fast_path(model):
         return checks
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        others = _compare_call(program, model, example, names, values)
+        others = _compare_call(program, model, example, names, values, snapshot)
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
     if not all(check.ok for check in others):
@@ -124,10 +147,11 @@ def _compare_call(
     model: Model,
     example: Example,
     names: Sequence[str],
-    values: Callable[[object], Iterable[object]],
+    values: Values,
+    snapshot: Snapshot,
 ) -> list[OutputCheck]:
     with same_numbers():
-        results = list(values(run(model, example.args, example.kwargs)))
+        results = run(model, example.args, example.kwargs, values, snapshot)
     parts = [_leaves.components(result, result=True) for result in results]
     # The integers of quantised tensors may differ by one: a value may lie halfway between two.
     quanta = [int(at == 0 and len(of) > 1) for of in parts for at in range(len(of))]

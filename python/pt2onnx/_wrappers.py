@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 
 from . import _compare, _shapes
-from ._buffers import keeping_buffers
+from ._state import Snapshot
 from ._capture import _patches
 from ._types import Args, Kwargs, is_dict, is_items
 
@@ -76,7 +76,7 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
         with contextlib.ExitStack() as stack:
             for module in _candidates(model):
                 stack.enter_context(_patches.replaced(module, "forward", watched(module)))
-            with torch.no_grad(), keeping_buffers(model):
+            with Snapshot(model).kept(), torch.no_grad():
                 model(*own_args, **own_kwargs)
     except Exception:
         # The capture reports it.

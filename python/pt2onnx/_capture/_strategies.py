@@ -17,6 +17,7 @@ from .._errors import ConversionError, OnnxExporterError, TorchExportError
 from .._program import ONNXProgram
 from .._report import Steps
 from .._sources import ProgramSource, ScriptSource, Source
+from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
 from . import _guards, _torch_export, _trace, _trace_check
@@ -197,7 +198,7 @@ class Capturer:
         shapes = _shapes.by_parameter(module, args, kwargs, shapes, axes.input_names)
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
         self._model, self._steps = model, steps
-        self._call = Call(module, args, kwargs, shapes)
+        self._call = Call(module, args, kwargs, shapes, Snapshot(module, args, kwargs))
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
         # The exporter of TorchScript has numbers as inputs.
         self._free = _with_free_numbers(self._call) if legacy else self._call

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from .. import _compare, _errors, _examples, _pytree
+from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from . import _buffer_branches, _data, _gradients, _guards, _patches
 from ._guards import GuardLog
@@ -40,12 +41,16 @@ class Captured:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A module or function, with the arguments and dynamic shapes to capture it with."""
+    """A module or function, with the arguments and dynamic shapes to capture it with.
+
+    ``snapshot`` is the state that each capture and each run restores.
+    """
 
     model: Model
     args: Args
     kwargs: Kwargs
     shapes: object
+    snapshot: Snapshot = dataclasses.field(default_factory=Snapshot)
 
 
 class SmallSizes(Exception):
@@ -158,7 +163,8 @@ class TorchExport:
         function = _gradients.export if self.gradients else torch.export.export
 
         def export() -> torch.export.ExportedProgram:
-            with contextlib.nullcontext() if self.strict else _data.followed(model):
+            follow = contextlib.nullcontext() if self.strict else _data.followed(model)
+            with call.snapshot.kept(exports=True), follow:
                 return function(
                     model,
                     call.args,
@@ -329,13 +335,11 @@ def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
     # Assertions may exclude the sizes of the example.
     _drop_assertions(module)
     vars(module)["_forward_pre_hooks"].clear()
-    results = [
-        _pytree.leaves(_compare.run(model, call.args, call.kwargs))
-        for model in (module, call.model)
-    ]
+    found = _compare.run(module, call.args, call.kwargs, _pytree.leaves)
+    expected = _compare.run(call.model, call.args, call.kwargs, _pytree.leaves, call.snapshot)
     return all(
         _compare.compare("", one, other).ok
-        for one, other in zip(*results, strict=True)
+        for one, other in zip(found, expected, strict=True)
         if isinstance(other, torch.Tensor)
     )
 
@@ -348,7 +352,6 @@ def _settings(strict: bool) -> Generator[None, None, None]:
         # For tensors without memory, recurrent layers only get the shapes of their results.
         kernels: dict[str, Callable[[Any], object]] = {"[CompositeImplicitAutograd]": _kernel}
         stack.enter_context(_patches.applied("capture", kernels))
-        stack.enter_context(_same_transforms())
         if hasattr(config, "backed_size_oblivious"):
             # Sizes of 0 and 1 stay dynamic.
             stack.enter_context(config.patch(backed_size_oblivious=True))
@@ -356,25 +359,6 @@ def _settings(strict: bool) -> Generator[None, None, None]:
             make: dict[str, Callable[[Any], object]] = {"isinstance": lambda _: isinstance}
             stack.enter_context(_patches.applied("strict", make))
         yield
-
-
-@contextlib.contextmanager
-def _same_transforms() -> Generator[None, None, None]:
-    """Leaves the transforms of functorch that a failed capture is still in: everything that PyTorch
-    does afterwards would be within them."""
-    try:
-        functorch = importlib.import_module("torch._C._functorch")
-        pop = functorch.pop_dynamic_layer_stack_and_undo_to_depth
-        depth = functorch.get_dynamic_layer_stack_depth
-    except (ImportError, AttributeError):
-        yield
-        return
-    old = depth()
-    try:
-        yield
-    finally:
-        if depth() > old:
-            pop(old)
 
 
 def _kernel(op: object) -> object:

@@ -16,7 +16,6 @@ import torch
 from torch.jit import _trace as torch_trace
 
 from .. import _compare, _errors, _examples, _leaves, _shapes, _symbolic
-from .._buffers import keeping_buffers
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model, is_items
@@ -87,20 +86,20 @@ def script(model: Model, call: Call, strict: bool) -> Script:
     run(call)
     if strict:
         run_at_other_sizes(call)
-    with warnings.catch_warnings():
+    with call.snapshot.kept(), warnings.catch_warnings():
         _jit.ignore_deprecation()
         scripted: object = cast(Any, torch.jit).script(model)
         return _script.of_model(scripted, call.args, call.kwargs, call.shapes)
 
 
-def run(call: Call) -> object:
-    """The result of the module or function in Python.
+def run(call: Call) -> None:
+    """Runs the module or function in Python.
 
     Raises:
         Exception: Its errors.
     """
     with _patches.exporting():
-        return _compare.run(call.model, call.args, call.kwargs)
+        _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
 
 
 def compare(traced: Traced, other: Call) -> Exception | None:
@@ -114,8 +113,9 @@ def compare(traced: Traced, other: Call) -> Exception | None:
     def run(*_: object, **__: object) -> list[object]:
         inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
         try:
-            with torch.no_grad(), keeping_buffers(other.model):
-                found.extend(result_tensors(traced.code(*inputs)))
+            with other.snapshot.kept(), torch.no_grad():
+                results = result_tensors(traced.code(*inputs))
+                found.extend(map(other.snapshot.detached, results))
         except Exception as error:
             raise TraceWarning(f"the trace fails ({_errors.brief(error)})") from error
         return [part for one in found for part in _leaves.components(one, result=True)]
@@ -124,7 +124,9 @@ def compare(traced: Traced, other: Call) -> Exception | None:
     try:
         with warnings.catch_warnings(), _patches.exporting():
             warnings.simplefilter("ignore")
-            checks = _compare.compare_call(run, other.model, example, values=result_tensors)
+            checks = _compare.compare_call(
+                run, other.model, example, values=result_tensors, snapshot=other.snapshot
+            )
     except TraceWarning:
         raise
     except Exception as error:
@@ -282,8 +284,8 @@ def _trace_call(call: Call) -> Traced:
     inputs = [path.replace(".", "_") for path in paths]
     _sign(flat, inputs)
     with (
+        call.snapshot.kept(),
         _patches.replaced(module, "forward", flat),
-        keeping_buffers(module),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,
         _gradients.logged() as gradients,

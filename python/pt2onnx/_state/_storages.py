@@ -1,0 +1,178 @@
+"""Memory of tensors: each storage that is written to is copied before, and restored."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._types import is_items
+
+T = TypeVar("T")
+
+#: Larger storages are not copied before torch.export captures a module.
+_LARGEST = 2**24
+
+#: Operators that write to running statistics without a mark in their schemas.
+_UNMARKED = frozenset(
+    (
+        *("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+        *("aten::batch_norm", "aten::_batch_norm_impl_index", "aten::instance_norm"),
+    )
+)
+
+
+class _Tensor(NamedTuple):
+    """A tensor, its memory and sizes as another tensor, and its place in autograd."""
+
+    tensor: torch.Tensor
+    alias: torch.Tensor
+    requires_grad: bool
+    grad: torch.Tensor | None
+
+
+class _Saved(NamedTuple):
+    """A storage and a copy of its bytes."""
+
+    storage: torch.UntypedStorage
+    copy: torch.UntypedStorage
+
+
+class Storages:
+    """Tensors and their storages. Only those that are written to are copied."""
+
+    def __init__(self) -> None:
+        self._tensors: list[_Tensor] = []
+        self._storages: dict[int, torch.UntypedStorage] | None = None
+        self._saved: dict[int, _Saved] = {}
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Adds a tensor, unless it has no memory."""
+        if isinstance(tensor, FakeTensor):
+            return
+        try:
+            grad = tensor.grad if tensor.is_leaf else None
+            self._tensors.append(_Tensor(tensor, tensor.data, tensor.requires_grad, grad))
+        except Exception:
+            # Parameters that are not initialised, and some tensors of other classes.
+            return
+
+    @contextlib.contextmanager
+    def copied(self) -> Generator[None, None, None]:
+        """Copies the storages that torch.export may write to: those of tensors that are attributes.
+        It runs modules on tensors without memory in place of parameters."""
+        for one in self._tensors:
+            if not isinstance(one.tensor, torch.nn.Parameter):
+                self.save(one.alias, _LARGEST)
+        yield
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None, None, None]:
+        """Copies storages before operators write to them."""
+        with _Watch(self):
+            yield
+
+    def save(self, tensor: torch.Tensor, largest: float = math.inf) -> None:
+        """Copies the storage of a tensor that is written to, if it is one of these.
+
+        Args:
+            tensor: The tensor.
+            largest: The number of bytes above which it is not copied.
+        """
+        if self._storages is None:
+            # Many modules write to no tensor.
+            pairs = (_storage(one.alias) for one in self._tensors)
+            self._storages = {storage._cdata: storage for storage in pairs if storage is not None}
+        storage = _storage(tensor)
+        if storage is None or storage._cdata in self._saved or storage.nbytes() > largest:
+            return
+        if storage._cdata in self._storages:
+            self._saved[storage._cdata] = _Saved(storage, cast(Any, storage).clone())
+
+    def detached(self, value: T) -> T:
+        """A value whose memory is not restored."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = _storage(value)
+        saved = storage is None or storage._cdata in self._saved
+        return cast(T, value.detach().clone()) if saved else value
+
+    def restore(self) -> None:
+        """Gives tensors their memory, and storages their bytes."""
+        for tensor, alias, requires_grad, grad in self._tensors:
+            try:
+                if not _is_at(tensor, alias):
+                    tensor.data = alias
+                if tensor.requires_grad is not requires_grad:
+                    tensor.requires_grad_(requires_grad)
+                if tensor.is_leaf and tensor.grad is not grad:
+                    tensor.grad = grad
+            except Exception:
+                # Tensors of other classes may refuse.
+                continue
+        for storage, copy in self._saved.values():
+            if storage.nbytes() != copy.nbytes():
+                storage.resize_(copy.nbytes())
+            storage.copy_(copy)
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    supports_higher_order_operators = True
+
+    def __init__(self, storages: Storages) -> None:
+        cast(Any, super()).__init__()
+        self._storages = storages
+        self._written: dict[object, list[tuple[int, str]]] = {}
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        written = self._written.get(func)
+        if written is None:
+            written = self._written[func] = _written(func)
+        for at, name in written:
+            value = args[at] if at < len(args) else (kwargs or {}).get(name)
+            for one in value if is_items(value) else (value,):
+                if isinstance(one, torch.Tensor):
+                    self._storages.save(one)
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+
+def _written(op: Any) -> list[tuple[int, str]]:
+    """The positions and names of the arguments that an operator writes to."""
+    schema = getattr(op, "_schema", None)
+    if schema is None:
+        # An operator that calls functions.
+        return []
+    statistics = ("running_mean", "running_var") if schema.name in _UNMARKED else ()
+    return [
+        (at, argument.name)
+        for at, argument in enumerate(schema.arguments)
+        if (argument.alias_info and argument.alias_info.is_write) or argument.name in statistics
+    ]
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
+    """The storage of a tensor; None if it has none, as sparse tensors, or no memory."""
+    try:
+        return None if tensor.device.type == "meta" else tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def _is_at(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
+    """Whether a tensor has the memory, the sizes and the type of another one."""
+    try:
+        return tensor.dtype == alias.dtype and tensor.is_set_to(alias)
+    except (NotImplementedError, RuntimeError):
+        # Sparse tensors.
+        return True
