@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping
 
 import torch
 
+from ._capture import _noise
 from ._capture._torch_export import Captured
 from ._program import ONNXProgram
 
@@ -139,8 +140,11 @@ def _is_terminal() -> bool:
 
 
 def _sections(errors: Mapping[str, BaseException]) -> str:
-    """A section for each error, with its stack trace."""
-    traces = {name: "".join(traceback.format_exception(one)) for name, one in errors.items()}
+    """A section for each error, with its stack trace, and logs and warnings before it."""
+    traces = {
+        name: "".join(traceback.format_exception(one)) + _noise.output_of(one)
+        for name, one in errors.items()
+    }
     return "".join(f"\n### {name}\n\n```\n{text}```\n" for name, text in traces.items())
 
 

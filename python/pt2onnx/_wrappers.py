@@ -10,8 +10,8 @@ from typing import Any, cast
 import torch
 
 from . import _compare, _shapes
-from ._state import Snapshot
 from ._capture import _patches
+from ._state import Snapshot
 from ._types import Args, Kwargs, is_dict, is_items
 
 #: Dynamic shapes by the parameters of the inner module.

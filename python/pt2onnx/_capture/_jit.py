@@ -4,8 +4,9 @@ methods."""
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 import torch
@@ -108,6 +109,21 @@ def schema(model: Any) -> JitSchema:
     """The schema of a function, or of a module's ``forward``."""
     found: JitSchema = getattr(model, "forward", model).schema
     return found
+
+
+@contextlib.contextmanager
+def forgetting_failures() -> Generator[None, None, None]:
+    """Removes the types of modules whose code cannot be compiled in this context. torch would give
+    another error for them the next time: their methods are there already."""
+    store = getattr(importlib.import_module("torch.jit._recursive"), "concrete_type_store", None)
+    types = {cls: list(known) for cls, known in getattr(store, "type_store", {}).items()}
+    try:
+        yield
+    except BaseException:
+        if store is not None:
+            store.type_store.clear()
+            store.type_store.update(types)
+        raise
 
 
 def ignore_deprecation() -> None:

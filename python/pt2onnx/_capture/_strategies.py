@@ -20,7 +20,7 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _guards, _torch_export, _trace, _trace_check
+from . import _failures, _guards, _torch_export, _trace, _trace_check
 from ._jit import JitGraph
 from ._script import Script
 from ._torch_export import Call, Captured
@@ -223,14 +223,15 @@ class Capturer:
         failures: dict[str, BaseException] = {}
         shapes = _shapes.for_torch(call.shapes)
         if problem := _shapes.problem(call.model, call.args, call.kwargs, shapes):
-            raise _torch_export.failed({_torch_export.STRATEGIES[0].name: problem})
+            raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
         if self._allow_value_traces and (found := self._by_trace(translate, failures)):
             return found
         try:
             made, captured = self._by_others(translate, dataclasses.replace(call, shapes=shapes))
         except TorchExportError as error:
             failures.update(error.failures_by_strategy)
-            raise _torch_export.failed(failures) from error.__cause__
+            allowed = self._allow_value_traces
+            raise _failures.failed(failures, allows_value_traces=allowed) from error.__cause__
         captured.failures = {**failures, **captured.failures}
         return made, captured
 
@@ -311,7 +312,7 @@ class Capturer:
             constant = TypeError(
                 "a dict has tensors for keys, which torch.export takes for constants"
             )
-            error = _torch_export.failed({"TorchExportStrategy": constant})
+            error = _failures.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
         free = self._free
         if free is not call:
@@ -378,7 +379,7 @@ class Capturer:
                 raise
             failures = {**captured.failures, captured.strategy: error}
             try:
-                return self._by_script(_torch_export.failed(failures), translate, call)
+                return self._by_script(_failures.failed(failures), translate, call)
             except Exception:
                 raise error from error.__cause__
 
@@ -435,7 +436,7 @@ class Capturer:
                 for note in attempt.notes:
                     _errors.warn(f"The model may be wrong for other arguments: {note}")
             return made, Captured(None, strategy.name, failures)
-        raise _torch_export.failed(failures) from error.__cause__
+        raise _failures.failed(failures) from error.__cause__
 
     def _warn_of_sizes(self) -> None:
         """Warns if the module takes no other sizes."""

@@ -17,7 +17,7 @@ import torch
 from .. import _compare, _errors, _examples, _pytree
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
-from . import _buffer_branches, _data, _gradients, _guards, _patches
+from . import _buffer_branches, _data, _failures, _gradients, _guards, _noise, _patches
 from ._guards import GuardLog
 
 
@@ -164,7 +164,7 @@ class TorchExport:
 
         def export() -> torch.export.ExportedProgram:
             follow = contextlib.nullcontext() if self.strict else _data.followed(model)
-            with call.snapshot.kept(exports=True), follow:
+            with call.snapshot.kept(exports=True), _noise.held_back(), follow:
                 return function(
                     model,
                     call.args,
@@ -229,21 +229,7 @@ def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> 
         else:
             say(f"{step} ✅")
             return captured
-    raise failed(failures)
-
-
-def failed(failures: dict[str, BaseException]) -> _errors.TorchExportError:
-    """The error if no strategy gives a program."""
-    first = next(iter(failures.values()))
-    listed = "".join(f"\n  {name}: {_errors.brief(error)}" for name, error in failures.items())
-    error = _errors.new_error(
-        _errors.TorchExportError,
-        "torch.export.export cannot capture the model, which is step 1 of 2 of the export:"
-        f"{listed}\n{type(first).__name__}: {first}",
-    )
-    error.failures_by_strategy = failures
-    error.__cause__ = first
-    return error
+    raise _failures.failed(failures)
 
 
 def as_module(model: Any) -> torch.nn.Module:

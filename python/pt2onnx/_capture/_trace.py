@@ -19,7 +19,7 @@ from .. import _compare, _errors, _examples, _leaves, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model, is_items
-from . import _data, _gradients, _jit, _module_trace, _patches, _script
+from . import _data, _gradients, _jit, _module_trace, _noise, _patches, _script
 from ._jit import JitGraph, JitNode
 from ._module_trace import ModuleTrace
 from ._script import Script
@@ -86,7 +86,12 @@ def script(model: Model, call: Call, strict: bool) -> Script:
     run(call)
     if strict:
         run_at_other_sizes(call)
-    with call.snapshot.kept(), warnings.catch_warnings():
+    with (
+        call.snapshot.kept(),
+        _noise.held_back(),
+        _jit.forgetting_failures(),
+        warnings.catch_warnings(),
+    ):
         _jit.ignore_deprecation()
         scripted: object = cast(Any, torch.jit).script(model)
         return _script.of_model(scripted, call.args, call.kwargs, call.shapes)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator
 from typing import TypeVar
 
-from ._globals import restoring_globals
+from ._globals import restoring_globals, without_modes
 from ._objects import Objects
 from ._storages import Storages
 
@@ -25,7 +25,8 @@ class Snapshot:
 
     def __init__(self, *roots: object) -> None:
         self._storages = Storages()
-        self._objects = Objects(roots, self._storages)
+        with without_modes():
+            self._objects = Objects(roots, self._storages)
 
     @contextlib.contextmanager
     def kept(self, *, exports: bool = False) -> Generator[None, None, None]:
@@ -39,8 +40,9 @@ class Snapshot:
                 with self._storages.copied() if exports else self._storages.watched():
                     yield
             finally:
-                self._objects.restore()
-                self._storages.restore()
+                with without_modes():
+                    self._objects.restore()
+                    self._storages.restore()
 
     def detached(self, value: T) -> T:
         """A result of the module that later restores do not change."""

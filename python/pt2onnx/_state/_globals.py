@@ -10,10 +10,11 @@ import operator
 import random
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _C = cast(Any, torch._C)
 
@@ -60,30 +61,52 @@ _CONFIGS = ("torch._dynamo.config", "torch.fx.experimental._config", "torch._fun
 @contextlib.contextmanager
 def restoring_globals() -> Generator[None, None, None]:
     """Restores all settings at the end of this context."""
+    stacks = _stacks()
     settings = [*_settings(), *_of_configs()]
-    old = [setting.get() for setting in settings]
+    depths = [setting.get() for setting in stacks]
+    with without_modes():
+        old = [setting.get() for setting in settings]
     filters = warnings.filters
     content = list(filters)
     try:
         yield
     finally:
-        for setting, value in zip(settings, old, strict=True):
-            with contextlib.suppress(Exception):
-                if not setting.equals(setting.get(), value):
-                    setting.change(value)
+        _restore(stacks, depths)
+        with without_modes():
+            _restore(settings, old)
         if warnings.filters is not filters or list(filters) != content:
             warnings.filters = filters
             cast(list[Any], filters)[:] = content
             cast(Any, warnings)._filters_mutated()
 
 
+def _restore(settings: Sequence[_Setting], old: Sequence[Any]) -> None:
+    for setting, value in zip(settings, old, strict=True):
+        with contextlib.suppress(Exception):
+            if not setting.equals(setting.get(), value):
+                setting.change(value)
+
+
+def without_modes() -> contextlib.AbstractContextManager[object]:
+    """A context without the modes that the user is in, such as a fake mode."""
+    active: int = _C._len_torch_dispatch_stack()
+    return cast(Any, _disable_current_modes)() if active else contextlib.nullcontext()
+
+
+@functools.cache
+def _stacks() -> tuple[_Setting, ...]:
+    """The modes and transforms that code is in."""
+    return (
+        _Setting(_C._len_torch_dispatch_stack, _popping("dispatch"), _at_most),
+        _Setting(_C._len_torch_function_stack, _popping("function"), _at_most),
+        *_of_functorch(),
+    )
+
+
 @functools.cache
 def _settings() -> tuple[_Setting, ...]:
-    """The settings of this version of torch, those first that others depend on."""
+    """The settings of this version of torch."""
     return (
-        _Setting(_C._len_torch_dispatch_stack, _popping(_C, "dispatch"), _at_most),
-        _Setting(_C._len_torch_function_stack, _popping(_C, "function"), _at_most),
-        *_of_functorch(),
         _Setting(_default_device, cast(Any, torch).set_default_device),
         _Setting(torch.is_grad_enabled, torch.set_grad_enabled),
         _Setting(torch.get_default_dtype, torch.set_default_dtype),
@@ -124,12 +147,12 @@ def _at_most(now: int, old: int) -> bool:
     return now <= old
 
 
-def _popping(owner: Any, kind: str) -> Callable[[int], None]:
+def _popping(kind: str) -> Callable[[int], None]:
     """A function that leaves modes until as many are left."""
 
     def pop(count: int) -> None:
-        while getattr(owner, f"_len_torch_{kind}_stack")() > count:
-            getattr(owner, f"_pop_torch_{kind}_stack")()
+        while getattr(_C, f"_len_torch_{kind}_stack")() > count:
+            getattr(_C, f"_pop_torch_{kind}_stack")()
 
     return pop
 

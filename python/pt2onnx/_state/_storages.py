@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._types import is_items
+from ._globals import without_modes
 
 T = TypeVar("T")
 
@@ -66,9 +67,10 @@ class Storages:
     def copied(self) -> Generator[None, None, None]:
         """Copies the storages that torch.export may write to: those of tensors that are attributes.
         It runs modules on tensors without memory in place of parameters."""
-        for one in self._tensors:
-            if not isinstance(one.tensor, torch.nn.Parameter):
-                self.save(one.alias, _LARGEST)
+        with without_modes():
+            for one in self._tensors:
+                if not isinstance(one.tensor, torch.nn.Parameter):
+                    self.save(one.alias, _LARGEST)
         yield
 
     @contextlib.contextmanager
@@ -143,7 +145,8 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             value = args[at] if at < len(args) else (kwargs or {}).get(name)
             for one in value if is_items(value) else (value,):
                 if isinstance(one, torch.Tensor):
-                    self._storages.save(one)
+                    with without_modes():
+                        self._storages.save(one)
         return func(*args, **kwargs) if kwargs else func(*args)
 
 

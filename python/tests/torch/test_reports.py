@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import sys
+import warnings
 from typing import Any
 
 import pt2onnx
@@ -55,7 +57,6 @@ def test_verbose(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     import io
-    import sys
 
     terminal = io.StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
@@ -64,6 +65,73 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "capture" in terminal.getvalue()
     # The line is gone at the end.
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+class Branch(torch.nn.Module):
+    """Only a script of it is right for all arguments: torch.export logs why it fails."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool(x.sum() > 0):
+            return x * 2
+        return x * 3
+
+
+class Talks(torch.nn.Module):
+    """Prints and warns."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        print("talks")
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        return x * 2
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamo": False}, {"fallback": True}], ids=str)
+def test_attempts_that_fail_are_silent(
+    options: dict[str, Any],
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+    tmp_path: pathlib.Path,
+) -> None:
+    """Their logs are in the report."""
+    filters, showwarning, out = warnings.filters, warnings.showwarning, sys.stdout
+    program = pt2onnx.export(Branch().eval(), (X,), report=True, artifacts_dir=tmp_path, **options)
+    same(program(X), Branch()(X))
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+    assert [str(one.message) for one in recwarn if "deprecated" not in str(one.message)] == []
+    assert warnings.filters is filters and warnings.showwarning is showwarning
+    assert sys.stdout is out
+    if not options:
+        (name,) = files(tmp_path)
+        text = (tmp_path / name).read_text()
+        assert "### TorchExportNonStrictStrategy" in text and "def forward(self, arg0_1" in text
+
+
+def test_user_prints_and_warnings_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(DeprecationWarning, match="old"):
+        pt2onnx.export(Talks(), (X,))
+    captured = capfd.readouterr()
+    assert captured.out == "talks\n" and captured.err == ""
+
+
+def test_errors_are_short(capfd: pytest.CaptureFixture[str]) -> None:
+    """The likely cause with its line, and what to do."""
+
+    class Counts(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            order = sorted(range(int(x.sum()) % 3 + 1), key=lambda i: -i)
+            return torch.stack([x[0] * i for i in order])
+
+    for _ in range(2):
+        with pytest.raises(pt2onnx.TorchExportError) as caught:
+            pt2onnx.export(Counts(), (X,))
+        lines = str(caught.value).splitlines()
+        assert len(lines) <= 10
+        (cause,) = (line for line in lines if "likely cause" in line)
+        assert "test_reports.py:" in cause and "order = sorted(" in cause
+        assert "`dynamo=False`" in lines[-1]
+        captured = capfd.readouterr()
+        assert captured.out == captured.err == ""
 
 
 def test_report(tmp_path: pathlib.Path) -> None:
