@@ -222,8 +222,8 @@ pub enum PickleProblem {
     Utf8,
     #[error("the pickle has an integer of more than 64 bits")]
     Number,
-    #[error("the pickle has too many values to be a set of tensors")]
-    Large,
+    #[error("the values of the pickle take more than {limit} bytes, far more than the file has")]
+    Large { limit: usize },
     #[error("its storages are big-endian")]
     BigEndian,
     #[error("holds {0}, not a dict of tensors: save `model.state_dict()`")]

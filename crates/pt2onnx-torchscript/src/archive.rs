@@ -77,10 +77,8 @@ impl SourceFile {
 
 /// The definition that a qualified name such as `__torch__.m.Model` stands for.
 #[derive(Clone, Debug)]
-pub enum Definition {
-    /// A class.
+pub(crate) enum Definition {
     Class(Arc<ClassDef>),
-    /// A function.
     Function(FunctionDef),
 }
 
@@ -113,11 +111,10 @@ impl ClassDef {
 
 /// A function of the archive.
 #[derive(Clone, Debug)]
-pub struct FunctionDef {
+pub(crate) struct FunctionDef {
     /// Position of its file.
-    pub file: usize,
-    /// Its code.
-    pub function: Arc<Function>,
+    pub(crate) file: usize,
+    pub(crate) function: Arc<Function>,
 }
 
 /// Whether these records are those of a TorchScript archive, of whatever version.
@@ -243,21 +240,21 @@ impl Archive {
             // Records that only messages need are left out if they are damaged.
             let name = format!("{}.debug_pkl", file.path);
             let left = self.ranges.load(Ordering::Relaxed);
-            let bytes = self.records.read(&name, left.min(MAX_RECORD)).ok()?;
-            self.ranges.store(left.checked_sub(bytes.bytes().len())?, Ordering::Relaxed);
-            Ranges::new(pickle::read(bytes.bytes(), &RULES).ok()?)
+            let pickle = self.records.pickle(&name, &RULES, left.min(MAX_RECORD)).ok()?;
+            self.ranges.store(left.checked_sub(pickle.length())?, Ordering::Relaxed);
+            Ranges::new(pickle)
         });
         let (line, _) = file.line(at);
         ranges.as_ref()?.origin(at as usize, file.end(line))
     }
 
     /// The definition that a qualified name stands for.
-    pub fn definition(&self, name: &str) -> Option<&Definition> {
+    pub(crate) fn definition(&self, name: &str) -> Option<&Definition> {
         self.index.get(name)
     }
 
     /// The class of this qualified name.
-    pub fn class(&self, name: &str) -> Option<&Arc<ClassDef>> {
+    pub(crate) fn class(&self, name: &str) -> Option<&Arc<ClassDef>> {
         match self.index.get(name) {
             Some(Definition::Class(class)) => Some(class),
             _ => None,
@@ -265,18 +262,11 @@ impl Archive {
     }
 
     /// The pickle of this name; `None` if there is none.
-    ///
-    /// # Errors
-    /// It is damaged, or names something that TorchScript never does.
-    pub fn pickle(&self, name: &str) -> Result<Option<Pickle>> {
+    pub(crate) fn pickle(&self, name: &str) -> Result<Option<Pickle>> {
         if !self.records.has(name) {
             return Ok(None);
         }
-        let bytes = self.records.read(name, MAX_RECORD)?;
-        pickle::read(bytes.bytes(), &RULES).map(Some).map_err(|problem| {
-            let place = self.records.place().within(name);
-            Error::Archive(pt2onnx_fx::Error::Pickle { place, problem })
-        })
+        Ok(Some(self.records.pickle(name, &RULES, MAX_RECORD)?))
     }
 
     /// The class of the saved module.

@@ -2,8 +2,8 @@
 //! values and tensors.
 //!
 //! Nothing is called or imported. An opcode or a class that is not listed here is an error that
-//! names it. Values are stored in one arena, so memory is proportional to the pickle. Values may
-//! contain themselves: code that walks them must have a limit.
+//! names it. Values are stored in one arena, whose bytes have a limit. Values may contain
+//! themselves: code that walks them must have a limit.
 
 use crate::error::PickleProblem as Problem;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ type Read<T> = Result<T, Problem>;
 
 /// A place in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Id(usize);
+pub struct Id(u32);
 
 /// A Python value. Containers refer to their parts by place, since a pickle may change them after
 /// it has used them.
@@ -84,6 +84,7 @@ impl Value {
 pub struct Pickle {
     arena: Vec<Value>,
     root: Id,
+    length: usize,
 }
 
 impl Pickle {
@@ -97,9 +98,14 @@ impl Pickle {
         self.root
     }
 
+    /// How many bytes it has.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// The value at a place.
     pub fn get(&self, id: Id) -> &Value {
-        self.arena.get(id.0).unwrap_or(&Value::None)
+        self.arena.get(id.0 as usize).unwrap_or(&Value::None)
     }
 
     /// The items of a tuple.
@@ -186,17 +192,21 @@ pub struct Rules {
     pub objects: bool,
 }
 
-/// The most values of a pickle. An opcode of one byte can make a large value.
-const MOST_VALUES: usize = 1 << 24;
+/// The bytes of memory that an opcode takes, without its items and texts: an opcode of one byte can
+/// make a value.
+const OPCODE: usize = size_of::<Value>() + 8;
 
-/// Reads a pickle of protocol 2 to 5.
+/// Reads a pickle of protocol 2 to 5 into at most `limit` bytes of memory, of which `used` are not
+/// free.
 ///
 /// # Errors
-/// The bytes are not a pickle, or hold what the rules do not allow.
-pub fn read(bytes: &[u8], rules: &Rules) -> Read<Pickle> {
+/// The bytes are not a pickle, hold what the rules do not allow, or expand too much.
+pub(super) fn read(bytes: &[u8], rules: &Rules, limit: usize, used: usize) -> Read<Pickle> {
     let mut machine = Machine {
         bytes,
         rules: *rules,
+        limit,
+        room: limit.saturating_sub(used),
         at: 0,
         arena: Vec::new(),
         stack: Vec::new(),
@@ -204,12 +214,15 @@ pub fn read(bytes: &[u8], rules: &Rules) -> Read<Pickle> {
         memo: FxHashMap::default(),
     };
     let root = machine.run()?;
-    Ok(Pickle { arena: machine.arena, root })
+    Ok(Pickle { arena: machine.arena, root, length: bytes.len() })
 }
 
 struct Machine<'a> {
     bytes: &'a [u8],
     rules: Rules,
+    /// The most bytes of memory, and those that are left.
+    limit: usize,
+    room: usize,
     at: usize,
     arena: Vec<Value>,
     stack: Vec<Id>,
@@ -221,9 +234,7 @@ struct Machine<'a> {
 impl<'a> Machine<'a> {
     fn run(&mut self) -> Read<Id> {
         loop {
-            if self.arena.len().max(self.stack.len()) > MOST_VALUES {
-                return Err(Problem::Large);
-            }
+            self.spend(OPCODE)?;
             let at = self.at;
             let code = self.byte()?;
             if code == op::STOP {
@@ -234,8 +245,14 @@ impl<'a> Machine<'a> {
                 _ if self.change(code)? => continue,
                 _ => return Err(Problem::Opcode { code, at }),
             };
-            self.push(value);
+            self.push(value)?;
         }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Read<()> {
+        let left = self.room.checked_sub(bytes).ok_or(Problem::Large { limit: self.limit });
+        self.room = left?;
+        Ok(())
     }
 
     /// The value that an opcode pushes; `None` if it is another opcode.
@@ -348,6 +365,7 @@ impl<'a> Machine<'a> {
         let taken = end.and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or(Problem::Truncated)?;
         self.at += taken.len();
+        self.spend(taken.len())?;
         Ok(taken)
     }
 
@@ -384,9 +402,12 @@ impl<'a> Machine<'a> {
         Ok(String::from_utf8_lossy(line))
     }
 
-    fn push(&mut self, value: Value) {
-        self.stack.push(Id(self.arena.len()));
+    fn push(&mut self, value: Value) -> Read<()> {
+        let limit = self.limit;
+        let id = u32::try_from(self.arena.len()).map_err(|_| Problem::Large { limit })?;
+        self.stack.push(Id(id));
         self.arena.push(value);
+        Ok(())
     }
 
     /// Where the topmost `count` values start. They must be above the last mark.
@@ -409,12 +430,14 @@ impl<'a> Machine<'a> {
     /// Removes the last mark and the values above it, and returns these.
     fn marked(&mut self) -> Read<Vec<Id>> {
         let mark = self.marks.pop().ok_or(Problem::Stack)?;
-        Ok(self.stack.split_off(mark))
+        let items = self.stack.split_off(mark);
+        self.spend(size_of_val(&*items))?;
+        Ok(items)
     }
 
     fn pop_text(&mut self) -> Read<Arc<str>> {
         let id = self.pop()?;
-        match self.arena.get(id.0) {
+        match self.arena.get(id.0 as usize) {
             Some(Value::Text(text)) => Ok(text.clone()),
             _ => Err(Problem::Stack),
         }
@@ -423,7 +446,7 @@ impl<'a> Machine<'a> {
     /// The value on top of the stack, to be changed in place.
     fn top_mut(&mut self) -> Read<&mut Value> {
         let top = self.top()?;
-        self.arena.get_mut(top.0).ok_or(Problem::Stack)
+        self.arena.get_mut(top.0 as usize).ok_or(Problem::Stack)
     }
 
     fn append(&mut self, mut items: Vec<Id>) -> Read<()> {
@@ -457,12 +480,13 @@ impl<'a> Machine<'a> {
 
     fn reduce(&mut self) -> Read<Value> {
         let (arguments, callable) = (self.pop()?, self.pop()?);
-        let global = match (self.arena.get(callable.0), self.arena.get(arguments.0)) {
-            (Some(Value::Global(global)), Some(Value::Tuple(_))) => global.clone(),
-            (Some(Value::Global(global)), Some(_)) if self.rules.objects => global.clone(),
-            _ => return Err(Problem::Call),
-        };
-        match self.arena.get(arguments.0) {
+        let global =
+            match (self.arena.get(callable.0 as usize), self.arena.get(arguments.0 as usize)) {
+                (Some(Value::Global(global)), Some(Value::Tuple(_))) => global.clone(),
+                (Some(Value::Global(global)), Some(_)) if self.rules.objects => global.clone(),
+                _ => return Err(Problem::Call),
+            };
+        match self.arena.get(arguments.0 as usize) {
             _ if &*global != "collections.OrderedDict" => Ok(Value::Call { global, arguments }),
             Some(Value::Tuple(items)) if items.is_empty() => Ok(Value::Dict(Vec::new())),
             _ => Err(Problem::Call),
@@ -471,7 +495,7 @@ impl<'a> Machine<'a> {
 
     fn new_object(&mut self) -> Read<Value> {
         let (arguments, class) = (self.pop()?, self.pop()?);
-        match (self.arena.get(class.0), self.arena.get(arguments.0)) {
+        match (self.arena.get(class.0 as usize), self.arena.get(arguments.0 as usize)) {
             (Some(Value::Global(class)), Some(Value::Tuple(none))) if none.is_empty() => {
                 Ok(Value::Object { class: class.clone(), state: None })
             }

@@ -1,7 +1,11 @@
 //! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view
 //! of the same mapping.
 
-use super::{headers::Headers, sniff::other_file};
+use super::{
+    headers::Headers,
+    pickle::{self, Pickle, Rules},
+    sniff::other_file,
+};
 use crate::error::{Error, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -20,6 +24,10 @@ use zip::{
 
 /// Records of as many bytes are mapped separately to be parsed.
 const LARGE: usize = 1 << 20;
+/// The memory that the values of a pickle may take: so many times the bytes of the zip, and `SMALL`
+/// more.
+const EXPANSION: usize = 20;
+const SMALL: usize = 48 << 20;
 
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
 #[derive(Clone, Debug)]
@@ -173,6 +181,23 @@ impl Records {
             return Err(problem(RecordProblem::Checksum));
         }
         Ok(Storage::new(bytes))
+    }
+
+    /// A record that is a pickle, of at most `limit` bytes. Its values, and its bytes if they are
+    /// deflated, take at most 20 times the bytes of the zip, and 48 MiB, of memory; its bytes a
+    /// third of that.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read), and those of pickles.
+    pub fn pickle(&self, name: &str, rules: &Rules, limit: usize) -> Result<Pickle> {
+        let most = self.bytes.bytes().len().saturating_mul(EXPANSION).saturating_add(SMALL);
+        let bytes = self.read(name, limit.min(most / 3))?;
+        let is_inflated = self.entries.get(name).is_some_and(|entry| entry.inflated.is_some());
+        let inflated = if is_inflated { bytes.bytes().len() } else { 0 };
+        pickle::read(bytes.bytes(), rules, most, inflated).map_err(|problem| {
+            let place = self.place.within(name);
+            Error::Pickle { place, problem }
+        })
     }
 
     /// The first bytes of a record, `most` at most, inflated if it is deflated; and how many it has

@@ -2,7 +2,7 @@
 //! Tensors are views of those.
 
 use super::{
-    pickle::{self, Id, Pickle, Rules, Value},
+    pickle::{Id, Pickle, Rules, Value},
     records::Records,
     stored_tensor::StoredTensor,
 };
@@ -80,16 +80,14 @@ impl Saved {
             });
         }
         let records = records.stored()?;
-        let (bytes, place) = records.checked("data.pkl")?;
+        let place = records.place.within("data.pkl");
         let order = records.get("byteorder");
         if order.is_some_and(|order| &**order.bytes() == b"big") {
             let problem = Problem::BigEndian;
             return Err(Error::Pickle { place, problem });
         }
-        match pickle::read(bytes.bytes(), &RULES) {
-            Ok(pickle) => Ok(Self { records, pickle, place }),
-            Err(problem) => Err(Error::Pickle { place, problem }),
-        }
+        let pickle = records.pickle("data.pkl", &RULES, usize::MAX)?;
+        Ok(Self { records, pickle, place })
     }
 
     /// The tensors of a dict from names to tensors.

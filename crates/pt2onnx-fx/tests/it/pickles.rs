@@ -173,6 +173,15 @@ fn depth_and_cycles_are_no_danger() {
     assert_eq!(read(&dict(&parameters)).unwrap().len(), 1);
 }
 
+/// An opcode of one byte makes a value of 32.
+#[test]
+fn values_take_little_more_than_the_file() {
+    let lists = [b"\x80\x02(", &b"]".repeat(4 << 20)[..], b"l."].concat();
+    assert_error(&lists, "the values of the pickle take more than 13");
+    let few = [b"\x80\x02(", &b"]".repeat(1 << 19)[..], b"l."].concat();
+    assert_error(&few, "holds a list, not a dict");
+}
+
 #[test]
 fn other_files() {
     let missing = "not tensors as PyTorch 1.6 and newer save them: ";
