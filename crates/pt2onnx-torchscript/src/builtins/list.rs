@@ -157,7 +157,11 @@ pub(crate) fn all_or_any(ev: &mut Evaluator<'_>, call: Call<'_>, func: Func) -> 
 /// The items under an operation of two numbers, from the first on; `None` if it is not one of them.
 pub(crate) fn fold(ev: &mut Evaluator<'_>, call: Call<'_>, op: &str) -> Found {
     let [list] = call.args else { return Ok(None) };
-    let mut items = items(ev, list)?.into_iter();
+    reduce(items(ev, list)?, op)
+}
+
+fn reduce(items: Vec<Value>, op: &str) -> Found {
+    let mut items = items.into_iter();
     let first = items.next();
     items.try_fold(first, |so_far, item| match so_far {
         Some(so_far) => arith::binary(op, &so_far, &item),
@@ -165,13 +169,15 @@ pub(crate) fn fold(ev: &mut Evaluator<'_>, call: Call<'_>, op: &str) -> Found {
     })
 }
 
-/// The sum of numbers.
+/// The sum of numbers. Truth values count as integers.
 pub(crate) fn sum(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     let [list] = call.args else { return Ok(None) };
-    if !ev.items(list.list()?).iter().all(|item| item.number().is_some()) {
-        return Ok(None);
-    }
-    Ok(fold(ev, call, "add")?.or(Some(Value::int(0))))
+    let numbers = items(ev, list)?.into_iter().map(|item| match item {
+        Value::Bool(truth) => Some(Value::Int(truth)),
+        number => number.number().is_some().then_some(number),
+    });
+    let Some(numbers) = numbers.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    Ok(reduce(numbers, "add")?.or(Some(Value::int(0))))
 }
 
 /// `[...] * n`.
