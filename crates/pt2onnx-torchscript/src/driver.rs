@@ -4,7 +4,11 @@ use crate::{
     archive::Archive,
     control::case_split::Cases,
     error::{Error, Problem, Result},
-    eval::{Evaluator, Step, context::RunPolicy, expected, unbound, unsupported},
+    eval::{
+        Evaluator, Step,
+        context::{Limits, RunPolicy},
+        expected, unbound, unsupported,
+    },
     load::{
         inputs::{Given, GivenInputs, method_of, parameters},
         module_state::{AttributeValue, ModuleState, unsettled},
@@ -69,14 +73,20 @@ pub struct Policy {
     /// it has other lengths in the branches of a condition, it is a sequence: one value, to which
     /// tensors may be appended, and which nothing but a result may use.
     pub allow_sequences: bool,
+    /// Beyond these, it is an error.
+    pub limits: Limits,
 }
 
 /// The policies, in the order in which they are tried.
-const POLICIES: &[Policy] = &[
-    Policy { with_state: false, case_split: false, allow_sequences: false },
-    Policy { with_state: false, case_split: true, allow_sequences: false },
-    Policy { with_state: false, case_split: false, allow_sequences: true },
-];
+const POLICIES: &[Policy] =
+    &[PLAIN, Policy { case_split: true, ..PLAIN }, Policy { allow_sequences: true, ..PLAIN }];
+
+const PLAIN: Policy = Policy {
+    with_state: false,
+    case_split: false,
+    allow_sequences: false,
+    limits: Limits::DEFAULT,
+};
 
 /// Flattens a method of the saved module by the first policy by which it can be. Types of inputs
 /// that `given` does not have come from the trace.
@@ -217,13 +227,14 @@ fn flatten_here(
         (ModuleState::default(), ValueNumbering::default(), None);
     let mut saved = None;
     let (mut cases, mut calls) = (Cases::default(), 0);
-    let Policy { with_state, case_split, allow_sequences } = policy;
+    let Policy { with_state, case_split, allow_sequences, limits } = policy;
     while calls < MAX_CALLS {
         let run = RunPolicy {
             cases: cases.conditions(),
             case_split,
             assume_exact_chunks: cases.assume_exact_chunks,
             allow_sequences,
+            limits,
         };
         let mut ev = Evaluator::new(archive, types, run);
         let (outputs, found) = match ev.call_root(call, &state) {

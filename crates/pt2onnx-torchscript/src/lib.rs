@@ -28,18 +28,20 @@ mod load;
 mod note;
 mod quantized;
 mod ranges;
-pub mod schema;
+mod schema;
 mod state;
 mod strides;
 pub mod syntax;
 pub mod types;
 mod value;
 
-pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
+pub use archive::{Archive, ClassDef, SourceFile, is_torchscript};
 pub use driver::{Attempt, FlatProgram, Loaded, Policy, flatten, flatten_as, inputs, loaded};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
+pub use eval::context::Limits;
 pub use load::inputs::{Given, Size, parameters, signature};
 pub use note::Note;
+pub use schema::Type;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

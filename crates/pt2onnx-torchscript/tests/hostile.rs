@@ -3,16 +3,22 @@
 
 mod common;
 
-use common::{Few, OBJECTS, archive, archive_of, module};
+use common::{OBJECTS, archive, archive_of, flat, module};
 use pt2onnx_fx::archive::Records;
-use pt2onnx_torchscript::{Archive, Error, Given, Policy, flatten_as};
+use pt2onnx_torchscript::{Archive, Error, Limits, Policy};
+
+/// A twentieth of the default, so that the test ends soon.
+const LIMITS: Limits = Limits { steps: 1_000_000, values: 200_000, nodes: 20_000 };
 
 /// The result for an archive: the error, or `done`.
-fn end(archive: Result<Archive, Error>) -> String {
-    let given = vec![("x".to_owned(), Given::parse("float32[n,m]"))];
-    let flat = archive
-        .and_then(|archive| flatten_as(&archive, "forward", given, &mut Few, Policy::default()));
+fn end_with(archive: Result<Archive, Error>, inputs: &str) -> String {
+    let policy = Policy { limits: LIMITS, ..Policy::default() };
+    let flat = archive.and_then(|archive| flat(&archive, inputs, policy));
     flat.map_or_else(|error| error.to_string(), |_| "done".to_owned())
+}
+
+fn end(archive: Result<Archive, Error>) -> String {
+    end_with(archive, "x=float32[n,m]")
 }
 
 /// The result for lines of `forward`.
@@ -36,21 +42,13 @@ fn programs_end() {
 
 #[test]
 fn tensors_fall_into_few_parts() {
-    let ends = |call: &str| {
-        let body =
-            format!("  def forward(self, x: Tensor) -> Tensor:\n    a = {call}\n    return x\n");
-        let given = vec![("x".to_owned(), Given::parse("float32[1000000000]"))];
-        let flat =
-            flatten_as(&archive(&body).unwrap(), "forward", given, &mut Few, Policy::default());
-        flat.map_or_else(|error| error.to_string(), |_| "done".to_owned())
-    };
     for call in
         ["torch.unbind(x)", "torch.unbind(x, -1)", "torch.split(x, 1)", "torch.unsafe_split(x, 1)"]
     {
-        assert!(
-            ends(call).contains("a split into 1000000000 parts, more than 10000, is not supported"),
-            "{call}"
-        );
+        let body =
+            format!("  def forward(self, x: Tensor) -> Tensor:\n    a = {call}\n    return x\n");
+        let end = end_with(archive(&body), "x=float32[1000000000]");
+        assert!(end.contains("a split into 1000000000 parts, more than 10000, is not"), "{call}");
     }
 }
 
@@ -114,6 +112,9 @@ fn records_that_inflate_are_refused() {
     let pickle = vec![b'N'; 33 << 20];
     let objects = [("m/data.pkl", &*pickle), ("m/code/__torch__.py", forward.as_bytes())];
     assert!(bomb(&objects).contains("bytes"));
+    let lists = [b"\x80\x02(", &b"]".repeat(2 << 20)[..], b"l."].concat();
+    let objects = [("m/data.pkl", &*lists), ("m/code/__torch__.py", forward.as_bytes())];
+    assert!(bomb(&objects).contains("the values of the pickle take more than"));
     // Source ranges are not needed.
     let ranges = [
         ("m/data.pkl", OBJECTS),

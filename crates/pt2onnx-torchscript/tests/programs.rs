@@ -4,15 +4,13 @@
 
 mod common;
 
-use common::{Few, OBJECTS, archive, archive_of, module};
+use common::{OBJECTS, archive, archive_of, flat, module};
 use pt2onnx_fx::text;
-use pt2onnx_torchscript::{Error, Given, Policy, flatten_as};
+use pt2onnx_torchscript::{Error, Policy};
 
-/// The calls of a program, and its text with the warnings. `inputs` are separated by spaces.
-fn flat(body: &str, inputs: &str, how: Policy) -> Result<(String, String), Error> {
-    let given = inputs.split_whitespace().filter_map(|input| input.split_once('='));
-    let given = given.map(|(name, text)| (name.to_owned(), Given::parse(text)));
-    let flat = flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, how)?;
+/// The calls of a program, and its text with the warnings.
+fn printed(body: &str, inputs: &str, how: Policy) -> Result<(String, String), Error> {
+    let flat = flat(&archive(body)?, inputs, how)?;
     let calls = flat.program.graph.nodes.iter().map(|node| node.target.to_string());
     let mut printed = text::print(&flat.program).to_string();
     flat.warnings.iter().for_each(|warning| printed.push_str(&format!("\n# {warning}")));
@@ -35,7 +33,7 @@ fn check(case: &str) -> Result<(), String> {
         }
     }
     let body = format!("  def forward(self, {takes}) -> {returns}:\n{body}");
-    let flat = flat(&body, inputs, how).map_err(|error| error.to_string());
+    let flat = printed(&body, inputs, how).map_err(|error| error.to_string());
     let holds = |(key, text): &(&str, &str)| match (*key, &flat) {
         ("error", Err(error)) => error.contains(text),
         ("calls", Ok((calls, _))) => calls == text,
@@ -71,7 +69,7 @@ fn values_are_shown_as_the_interpreter_of_pytorch_does() {
             "  def forward(self, x: Tensor) -> Tensor:\n    n = torch.size(x, 0)\n    s = str({value})\n    \
             ops.prim.RaiseException(s, \"builtins.E\")\n    return x\n"
         );
-        let error = flat(&body, "x=float32[n,4]", Policy::default()).unwrap_err().to_string();
+        let error = printed(&body, "x=float32[n,4]", Policy::default()).unwrap_err().to_string();
         let shown = error.rsplit_once("raises E: ").map_or(&*error, |(_, text)| text);
         match text.strip_prefix("? ") {
             Some(part) => assert!(shown.contains(part), "{value}: {shown}"),
@@ -101,10 +99,7 @@ fn errors_name_the_line_that_source_ranges_tell() {
         let pickle = [b"\x80\x02".to_vec(), ranges, b".".to_vec()].concat();
         let records = [("code/__torch__.py.debug_pkl", &*pickle)];
         let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
-        let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
-        let error = flatten_as(&archive, "forward", given, &mut Few, Policy::default())
-            .unwrap_err()
-            .to_string();
+        let error = flat(&archive, "x=float32[n,4]", Policy::default()).unwrap_err().to_string();
         error.split(": no overload").next().unwrap().to_owned()
     };
     let entry = |text, file| {

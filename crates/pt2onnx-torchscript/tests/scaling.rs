@@ -3,17 +3,15 @@
 
 mod common;
 
-use common::{Few, archive};
-use pt2onnx_torchscript::{Given, Policy, flatten_as};
+use common::{archive, flat};
+use pt2onnx_torchscript::Policy;
 
 /// The steps that a method with these lines takes.
 fn steps(lines: &[String]) -> u64 {
     let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
     let body =
         format!("  def forward(self, x: Tensor) -> Tensor:\n    y = x\n{lines}    return y\n");
-    let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
-    let archive = archive(&body).unwrap();
-    flatten_as(&archive, "forward", given, &mut Few, Policy::default()).unwrap().steps
+    flat(&archive(&body).unwrap(), "x=float32[n,4]", Policy::default()).unwrap().steps
 }
 
 /// A program of twice the size takes at most this many times the steps.

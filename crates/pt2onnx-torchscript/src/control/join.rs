@@ -4,7 +4,7 @@
 use super::phi::{Base, Branch, Joined, Operand, Phi, placeholder, plain_meta};
 use crate::{
     error::{Problem, Step},
-    eval::{Flow, MAX_STEPS, arith::to_float, expected, unbound, unsupported},
+    eval::{Flow, arith::to_float, context::Limits, expected, unbound, unsupported},
     schema::Type,
     state::{Env, JoinPolicy},
     types::of_data,
@@ -99,7 +99,8 @@ impl<'j> Joiner<'j> {
 
     fn step(&mut self) -> Step<()> {
         self.joined.steps += 1;
-        if self.joined.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
+        let most = Limits::DEFAULT.steps;
+        if self.joined.steps > most { Err(Problem::Steps(most)) } else { Ok(()) }
     }
 
     fn item_at(&self, branch: usize, at: usize) -> Option<Item> {

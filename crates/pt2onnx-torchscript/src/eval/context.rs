@@ -21,6 +21,28 @@ pub(crate) struct Context<'a> {
 /// Where parts of the code come from, by file and position.
 pub(crate) type Origins = FxHashMap<(usize, u32), Option<Arc<Origin>>>;
 
+/// The most work that a program may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Statements, expressions and elements of lists.
+    pub steps: u64,
+    /// Items of the heap and elements of its lists.
+    pub values: usize,
+    /// Nodes of the program.
+    pub nodes: usize,
+}
+
+impl Limits {
+    /// Those of ordinary use.
+    pub const DEFAULT: Self = Self { steps: 20_000_000, values: 4_000_000, nodes: 400_000 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 /// Choices that hold for a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunPolicy {
@@ -32,6 +54,7 @@ pub(crate) struct RunPolicy {
     pub(crate) assume_exact_chunks: bool,
     /// Whether a list becomes a sequence where nothing else can be made of it.
     pub(crate) allow_sequences: bool,
+    pub(crate) limits: Limits,
 }
 
 /// Inputs and weights of the program.

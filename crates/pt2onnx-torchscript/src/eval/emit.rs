@@ -2,7 +2,7 @@
 
 use crate::{
     error::Problem,
-    eval::{Evaluator, MAX_NODES, Step, overload::Bound, to_fx::positional, unbound, unsupported},
+    eval::{Evaluator, Step, overload::Bound, to_fx::positional, unbound, unsupported},
     schema::{Schema, Type},
     types::{Contents, Outcome, Typed},
     value::Value,
@@ -168,8 +168,9 @@ impl Evaluator<'_> {
     }
 
     pub(crate) fn push(&mut self, node: Node) -> Step<()> {
-        if self.state.nodes.len() >= MAX_NODES {
-            return Err(Problem::Memory(MAX_NODES));
+        let most = self.policy.limits.nodes;
+        if self.state.nodes.len() >= most {
+            return Err(Problem::Memory(most));
         }
         self.state.nodes.push(node);
         Ok(())

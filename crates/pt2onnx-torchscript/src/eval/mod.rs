@@ -7,6 +7,7 @@ pub(crate) mod const_eval;
 pub(crate) mod context;
 pub(crate) mod emit;
 pub(crate) mod expr;
+mod formula;
 pub(crate) mod origin;
 pub(crate) mod overload;
 pub(crate) mod stmt;
@@ -30,13 +31,8 @@ use std::cell::RefCell;
 
 pub(crate) use crate::{error::Step, state::Env, value::expected};
 
-/// The most steps of a program: statements, expressions and elements of lists.
-pub(crate) const MAX_STEPS: u64 = 20_000_000;
-/// The most items of the heap and elements of its lists.
-const MAX_VALUES: usize = 4_000_000;
 /// How deeply expressions, statements and calls may nest together.
 const MAX_DEPTH: usize = 400;
-pub(crate) const MAX_NODES: usize = 400_000;
 
 /// The abstract interpreter. All but `state` is constant for a run, or only grows.
 pub(crate) struct Evaluator<'a> {
@@ -99,7 +95,8 @@ impl<'a> Evaluator<'a> {
             let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);
         }
-        if self.budget.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
+        let most = self.policy.limits.steps;
+        if self.budget.steps > most { Err(Problem::Steps(most)) } else { Ok(()) }
     }
 
     /// Runs something that may nest.
@@ -136,7 +133,8 @@ impl<'a> Evaluator<'a> {
 
     fn count_elements(&mut self, count: usize) -> Step<()> {
         self.budget.elements = self.budget.elements.saturating_add(count);
-        if self.budget.elements > MAX_VALUES { Err(Problem::Memory(MAX_VALUES)) } else { Ok(()) }
+        let most = self.policy.limits.values;
+        if self.budget.elements > most { Err(Problem::Memory(most)) } else { Ok(()) }
     }
 
     pub(crate) fn list(&mut self, items: Vec<Value>, element: Option<Type>) -> Step<Value> {

@@ -1,78 +1,30 @@
-//! Helpers of the tests: archives made of code, and a few operators with known types.
+//! Helpers of the tests: archives made of code, and the types of operators.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx_fx::{Argument, Node, ValueMeta, archive::Records};
-use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_aten::{Registry, infer};
+use pt2onnx_fx::{Node, archive::Records};
 use pt2onnx_torchscript::{
-    Archive, Error,
+    Archive, Attempt, Error, Given, Policy, flatten_as,
     types::{Facts, Outcome, Types},
 };
-use std::{
-    io::{Cursor, Write},
-    sync::Arc,
-};
+use std::io::{Cursor, Write};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-/// Types of operators that keep that of their first tensor, and of some others.
-pub struct Few;
+/// The types of the lowerings of `pt2onnx-aten`.
+#[derive(Default)]
+struct Lowerings(Registry);
 
-impl Types for Few {
+impl Types for Lowerings {
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let first = node.args.iter().find_map(|arg| match &arg.value {
-            Argument::Tensor(name) => facts.values.get(name).cloned(),
-            _ => None,
-        });
-        let dtype = match node.arg("dtype") {
-            Some(Argument::DType(dtype)) => Some(*dtype),
-            _ => None,
+        let known = infer::Facts {
+            values: &facts.values,
+            contents: &facts.contents,
+            constraints: &facts.constraints,
+            default_dtype: self.default_dtype(),
         };
-        let mut meta = match (&*node.target.name, first) {
-            ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
-            (
-                "relu" | "neg" | "add" | "mul" | "sub" | "div" | "add_" | "lift_fresh_copy"
-                | "clone" | "squeeze" | "cov" | "copy_" | "view" | "transpose" | "contiguous",
-                Some(meta),
-            ) => meta,
-            ("gt", Some(mut meta)) => {
-                if let ValueMeta::Tensor(meta) = &mut meta {
-                    Arc::make_mut(meta).dtype = DType::Bool;
-                }
-                meta
-            }
-            ("sum", Some(_)) => scalar(DType::F32),
-            ("stack", None) => {
-                let Some(Argument::Tensors(names)) = node.arg("tensors") else {
-                    return Err("no tensors".to_owned());
-                };
-                let first = names.first().and_then(|name| facts.values.get(name)).cloned();
-                let mut meta = first.ok_or("no tensors")?;
-                if let ValueMeta::Tensor(meta) = &mut meta {
-                    let count = Expr::int(i64::try_from(names.len()).unwrap());
-                    Arc::make_mut(meta).sizes.insert(0, count);
-                }
-                meta
-            }
-            ("slice", Some(mut meta)) => {
-                if let ValueMeta::Tensor(meta) = &mut meta {
-                    Arc::make_mut(meta).sizes[0] = facts.symbols.next(false);
-                }
-                meta
-            }
-            _ => return Err("not among the few".to_owned()),
-        };
-        if let ValueMeta::Tensor(meta) = &mut meta {
-            let meta = Arc::make_mut(meta);
-            meta.requires_grad = false;
-            meta.strides.clear();
-        }
-        Ok(vec![Outcome::One(meta.into())])
+        let outcomes = self.0.infer(node, &known, &mut |float| facts.symbols.next(float));
+        outcomes.map_err(|error| error.to_string())
     }
-}
-
-fn scalar(dtype: DType) -> ValueMeta {
-    let tensor = pt2onnx_tensor::Tensor::absent(dtype, Vec::new()).unwrap();
-    pt2onnx_fx::TensorMeta::of(&tensor).into()
 }
 
 /// The code of one module with these methods.
@@ -108,4 +60,11 @@ pub fn archive_of(code: &str, objects: &[u8], more: &[(&str, &[u8])]) -> Result<
 /// An archive of one module without attributes.
 pub fn archive(body: &str) -> Result<Archive, Error> {
     archive_of(&module(body), OBJECTS, &[])
+}
+
+/// The program of `forward` for these inputs, which are separated by spaces.
+pub fn flat(archive: &Archive, inputs: &str, policy: Policy) -> Result<Attempt, Error> {
+    let given = inputs.split_whitespace().filter_map(|input| input.split_once('='));
+    let given = given.map(|(name, text)| (name.to_owned(), Given::parse(text)));
+    flatten_as(archive, "forward", given.collect(), &mut Lowerings::default(), policy)
 }
