@@ -9,7 +9,6 @@ use crate::{
 };
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::{Expr, Func};
-use pt2onnx_tensor::DType;
 
 /// The second argument, if it is a number that depends on data.
 fn unknown_number(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Option<Value>> {
@@ -21,18 +20,10 @@ fn unknown_number(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Option<Value>>
     Ok(matches!(&number, Value::Int(e) if e.as_int().is_none()).then_some(number))
 }
 
-/// Each element is compared with all classes.
-pub(crate) fn one_hot(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let Some(classes) = unknown_number(ev, call)? else { return Ok(None) };
-    let column = ev.aten("unsqueeze", args![call.get(0), -1])?;
-    let classes = ev.aten("arange", vec![classes])?;
-    let equal = ev.aten("eq", vec![column, classes])?;
-    ev.aten("to", args![equal, DType::I64]).map(Some)
-}
-
-pub(crate) fn unsqueeze(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let Some(dim) = unknown_number(ev, call)? else { return Ok(None) };
-    with_another_rank(ev, &call.get(0), &dim, true).map(Some)
+/// An operator with such a number, by its formula.
+pub(crate) fn by_formula(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
+    let Some(number) = unknown_number(ev, call)? else { return Ok(None) };
+    ev.formula(call.name, vec![call.get(0), number]).map(Some)
 }
 
 /// Takes out dimensions whose size is 1 only where a condition on it holds (`if x.size(0) == 1:
@@ -53,8 +44,7 @@ pub(crate) fn squeeze(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     let is_one = |dim: i64| size(dim).is_some_and(|size| ev.is_one(size) == Some(true));
     let (ones, others): (Vec<i64>, Vec<i64>) = dims.into_iter().partition(|dim| is_one(*dim));
     if ones.iter().all(|dim| size(*dim).is_none_or(|size| size.as_int().is_some())) {
-        let Some(dim) = unknown_number(ev, call)? else { return Ok(None) };
-        return with_another_rank(ev, &tensor, &dim, false).map(Some);
+        return by_formula(ev, call);
     }
     let mut value = tensor;
     for dim in ones.iter().rev() {
@@ -66,35 +56,6 @@ pub(crate) fn squeeze(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
         value = ev.aten("squeeze", args![value, dim])?;
     }
     Ok(Some(value))
-}
-
-/// A tensor with a dimension of size 1 more or less. The result has the elements in the same order,
-/// so it is a view whose sizes depend on where the dimension is. If the dimension that is taken out
-/// is larger than 1, the model fails.
-fn with_another_rank(ev: &mut Evaluator<'_>, x: &Value, dim: &Value, more: bool) -> Step<Value> {
-    let old: Vec<Value> = ev.meta(x.tensor()?)?.sizes.iter().cloned().map(Value::Int).collect();
-    let rank = if more { old.len() + 1 } else { old.len().saturating_sub(1) };
-    let at = ev.number_tensor(dim)?;
-    let at = ev.aten("remainder", args![at, rank.max(old.len())])?;
-    let one = Value::int(1);
-    let mut sizes = Vec::with_capacity(rank);
-    for i in 0..rank {
-        // Before the dimension, sizes stay where they are.
-        let size = if more {
-            let before = i.checked_sub(1).and_then(|i| old.get(i)).unwrap_or(&one);
-            let is_new = ev.aten("eq", args![&at, i])?;
-            let (one, before) = (ev.number_tensor(&one)?, ev.number_tensor(before)?);
-            ev.aten("where", vec![is_new, one, before])?
-        } else {
-            ev.number_tensor(old.get(i + 1).unwrap_or(&one))?
-        };
-        let before = ev.aten("gt", args![&at, i])?;
-        let here = ev.number_tensor(old.get(i).unwrap_or(&one))?;
-        let size = ev.aten("where", vec![before, here, size])?;
-        sizes.push(ev.scalar_of(&size, &Type::Int)?);
-    }
-    let sizes = ev.list(sizes, Some(Type::Int))?;
-    ev.aten("reshape", args![x, sizes])
 }
 
 impl Evaluator<'_> {

@@ -1,17 +1,14 @@
 //! Operators that the interpreter runs itself, because their operands are not tensors, and the way
 //! to those that become nodes.
 
-mod complex;
 mod data_dependent;
 mod dict;
 mod environment;
 mod format;
 mod list;
-mod math;
 mod numbers;
 mod resize;
 mod str;
-mod str_ascii;
 mod table;
 mod tensor;
 
@@ -49,7 +46,7 @@ impl<'c> Call<'c> {
     }
 
     pub(crate) fn bytes(&self, at: usize, default: &'static str) -> Step<&'c [u8]> {
-        self.args.get(at).map_or(Ok(default.as_bytes()), str_ascii::bytes)
+        self.args.get(at).map_or(Ok(default.as_bytes()), str::bytes)
     }
 
     pub(crate) fn bool(&self, at: usize) -> Step<bool> {

@@ -2,7 +2,7 @@
 //! number, or make one of numbers.
 
 use crate::{
-    builtins::{Call, Found, complex},
+    builtins::{Call, Found, numbers},
     error::Problem,
     eval::{Evaluator, Step, arith, const_eval, expected, to_fx::dtype_of, unsupported},
     schema::Type,
@@ -98,18 +98,6 @@ pub(crate) fn pad_packed(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
         return Ok(None);
     }
     ev.aten(call.name, [given, &[Value::int(-1)]].concat()).map(Some)
-}
-
-/// `broadcast_tensors` and the like, of a list.
-pub(crate) fn of_list(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
-    let [_] = call.args else { return Ok(None) };
-    let (schema, bound) = ev.overload(&format!("aten::{}", call.name), call.args, call.kwargs)?;
-    ev.emit(&schema, bound).map(Some)
-}
-
-pub(crate) fn reshape_from_tensor(ev: &mut Evaluator<'_>, x: &Value, sizes: &Value) -> Step<Value> {
-    let sizes = ev.tolist(sizes.tensor()?)?;
-    ev.aten("reshape", args![x, sizes])
 }
 
 fn all(ev: &mut Evaluator<'_>, elements: Value) -> Step<Value> {
@@ -303,7 +291,7 @@ impl Evaluator<'_> {
                 return unsupported(format!("a tensor of complex numbers as {dtype}"));
             }
         };
-        let pairs: Option<Vec<_>> = numbers.iter().map(complex::parts).collect();
+        let pairs: Option<Vec<_>> = numbers.iter().map(numbers::parts).collect();
         let Some(pairs) = pairs else {
             return unsupported("a tensor of complex numbers that are not known");
         };

@@ -76,8 +76,11 @@ impl Evaluator<'_> {
         origins.entry((*file, *at)).or_insert_with(origin).clone()
     }
 
+    /// Formulas of pt2onnx have no places.
     pub(crate) fn set_at(&mut self, at: u32) {
-        if let Some(frame) = self.state.calls.frames.last_mut() {
+        if let Some(frame) = self.state.calls.frames.last_mut()
+            && at > 0
+        {
             frame.at = at;
         }
     }

@@ -1,24 +1,21 @@
 //! Parsed code. Every part knows the byte `at` which it starts, for messages and debug information.
 
+#![expect(missing_docs, reason = "the names are the documentation")]
+
 use pt2onnx_fx::Name;
 use std::sync::Arc;
 
-/// A file.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct File {
     pub classes: Vec<Class>,
     pub functions: Vec<Arc<Function>>,
 }
 
-/// A class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Its name.
     pub name: Name,
     /// `Module`, `NamedTuple`, `Interface`, `ModuleInterface`, `Enum`; none of an ordinary class.
     pub base: Option<Name>,
-    /// Its methods.
     pub methods: Vec<Arc<Function>>,
     /// Attributes with their types, and constants with their values.
     pub attributes: Vec<(Name, Expr, Option<Expr>)>,
@@ -26,9 +23,7 @@ pub struct Class {
     pub values: Vec<(Name, Expr)>,
 }
 
-/// A function or method.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Function {
     pub name: Name,
     /// Its parameters; that of a method has `self` first.
@@ -38,9 +33,7 @@ pub struct Function {
     pub at: u32,
 }
 
-/// A parameter.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Param {
     pub name: Name,
     /// Its type; Tensor if there is none.
@@ -49,17 +42,13 @@ pub struct Param {
     pub default: Option<Expr>,
 }
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Stmt {
     pub at: u32,
     pub kind: StmtKind,
 }
 
-/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum StmtKind {
     Assign { target: Expr, ty: Option<Expr>, value: Expr },
     Expr(Expr),
@@ -72,17 +61,13 @@ pub enum StmtKind {
     Pass,
 }
 
-/// An expression.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Expr {
     pub at: u32,
     pub kind: ExprKind,
 }
 
-/// The kinds of expressions.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ExprKind {
     Name(Name),
     None,
@@ -102,9 +87,7 @@ pub enum ExprKind {
     Dict(Vec<(Expr, Expr)>),
 }
 
-/// A call.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
 pub struct Call {
     pub callee: Expr,
     pub args: Vec<Expr>,

@@ -6,6 +6,7 @@ mod parser;
 
 pub use crate::syntax::ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
 pub use crate::syntax::parser::parse;
+pub(crate) use crate::syntax::parser::parse_without_places;
 
 /// A syntax error and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

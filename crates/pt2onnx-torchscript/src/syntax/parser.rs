@@ -19,7 +19,16 @@ type Parse<T> = Result<T, SyntaxError>;
 /// # Errors
 /// The text is not in the language, or nests too deeply.
 pub fn parse(text: &str) -> Parse<File> {
-    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
+    file_of(text, tokens(text)?)
+}
+
+/// The same, with 0 for all places.
+pub(crate) fn parse_without_places(text: &str) -> Parse<File> {
+    file_of(text, tokens(text)?.into_iter().map(|(token, _)| (token, 0)).collect())
+}
+
+fn file_of(text: &str, tokens: Vec<(Token, u32)>) -> Parse<File> {
+    let mut parser = Parser { text, tokens, next: 0, depth: 0 };
     let mut file = File::default();
     while *parser.peek() != Token::End {
         match parser.word() {

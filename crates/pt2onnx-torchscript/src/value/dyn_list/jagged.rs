@@ -45,55 +45,12 @@ impl Evaluator<'_> {
     }
 
     /// The size of an element along the dimension. All else must be as in the other elements.
-    fn length_of(&self, part: &Name, other: (DType, &[Expr]), dim: usize) -> Step<Expr> {
+    pub(super) fn length_of(&self, part: &Name, other: (DType, &[Expr]), dim: usize) -> Step<Expr> {
         let mut meta = self.meta(part)?.clone();
         meta.sizes = all_but(&meta.sizes, dim);
         self.same_type(&meta, (other.0, &all_but(other.1, dim)))?;
         let size = self.meta(part)?.sizes.get(dim).cloned();
         size.map_or_else(|| unsupported("a list of tensors of several numbers of dimensions"), Ok)
-    }
-
-    /// Adds elements.
-    pub(crate) fn extend_jagged(
-        &mut self,
-        list: Ref,
-        parts: &DynList,
-        lengths: Ref,
-        items: &[Value],
-    ) -> Step<()> {
-        let meta = self.meta(&parts.tensor)?.clone();
-        let along = usize::try_from(parts.dim).unwrap_or(0);
-        let mut pieces = vec![parts.tensor.clone()];
-        for item in items {
-            let part = self.as_part(item, &parts.element)?;
-            let length = self.length_of(&part, (meta.dtype, &meta.sizes), along)?;
-            self.aten("append", args![Value::List(lengths), length])?;
-            pieces.push(part);
-        }
-        self.join(list, parts, &pieces, &pieces)
-    }
-
-    /// Adds the elements of another list.
-    pub(crate) fn add_jagged(
-        &mut self,
-        list: Ref,
-        parts: &DynList,
-        lengths: Ref,
-        other: Ref,
-    ) -> Step<()> {
-        let Some(more) = self.dyn_list(other) else {
-            let items = self.items(other).to_vec();
-            return self.extend_jagged(list, parts, lengths, &items);
-        };
-        let (Some(others), true) = (more.lengths, more.dim == parts.dim) else {
-            return unsupported("the sum of lists of tensors of equal and of different sizes");
-        };
-        let meta = self.meta(&parts.tensor)?;
-        let along = usize::try_from(parts.dim).unwrap_or(0);
-        self.length_of(&more.tensor, (meta.dtype, &meta.sizes), along)?;
-        let pieces = [parts.tensor.clone(), more.tensor];
-        self.join(list, parts, &pieces, &pieces)?;
-        self.aten("extend", vec![Value::List(lengths), Value::List(others)]).map(drop)
     }
 
     /// `stack` of elements whose sizes turn out to be the same.
@@ -128,39 +85,14 @@ impl Evaluator<'_> {
         if call.args.get(3).is_some_and(|side| side.as_str() != Some("right")) {
             return unsupported("padding on the left of a list whose length depends on data");
         }
-        let lengths = self.lengths(lengths)?;
-        let ends = self.aten("cumsum", args![&lengths, 0])?;
-        let starts = self.aten("sub", args![ends, &lengths])?;
-        let longest = self.aten("max", args![&lengths])?;
-        let longest = self.scalar_of(&longest, &Type::Int)?;
-        let places = self.aten("arange", vec![longest])?;
-        let starts = self.aten("unsqueeze", args![starts, 1])?;
-        let lengths = self.aten("unsqueeze", args![lengths, 1])?;
-        let mut behind = self.aten("ge", args![&places, lengths])?;
-        let from = self.aten("add", vec![starts, places])?;
-        let from = self.aten("masked_fill", args![from, &behind, 0])?;
-        let from = self.list(vec![from], Some(Type::Tensor))?;
-        let rows = self.aten("index", args![&parts.tensor, from])?;
-        for _ in 1..self.meta(&parts.tensor)?.sizes.len() {
-            behind = self.aten("unsqueeze", args![behind, -1])?;
-        }
-        let padded = self.aten("masked_fill", vec![rows, behind, number])?;
-        if batch_first {
-            return Ok(Some(padded));
-        }
-        self.aten("transpose", args![padded, 0, 1]).map(Some)
+        let args = args![&parts.tensor, self.lengths(lengths)?, number, batch_first];
+        self.formula("pad_sequence", args).map(Some)
     }
 
     /// Element `at`, counted from the front.
     pub(crate) fn jagged_part(&mut self, parts: &DynList, lengths: Ref, at: Expr) -> Step<Name> {
-        let lengths = self.lengths(lengths)?;
-        let ends = self.aten_tensor("cumsum", args![&lengths, 0])?;
-        let mut number = |of: Name| -> Step<Expr> {
-            let number = self.aten("select", args![of, 0, at.clone()])?;
-            self.scalar_of(&number, &Type::Int)?.integer().cloned()
-        };
-        let (end, length) = (number(ends)?, number(lengths)?);
-        self.aten_tensor("narrow", args![&parts.tensor, parts.dim, &end - &length, length])
+        let args = args![&parts.tensor, self.lengths(lengths)?, parts.dim, at];
+        self.formula("jagged_part", args)?.tensor().cloned()
     }
 
     /// The lengths as a tensor.

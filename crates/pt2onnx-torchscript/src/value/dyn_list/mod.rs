@@ -10,7 +10,7 @@ mod stack;
 use crate::{
     builtins::Call,
     error::Problem,
-    eval::{Evaluator, Step, expected, unsupported},
+    eval::{Evaluator, Step, unsupported},
     schema::Type,
     value::{DynList, Item, Ref, Tuple, Value, args, dyn_list::element_spec::element_type},
 };
@@ -199,13 +199,34 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A value as a row that fits the others.
-    fn row(&mut self, parts: &DynList, item: &Value) -> Step<Name> {
+    /// The tensor of a list to which elements are added.
+    fn growable(&self, parts: &DynList) -> Step<Name> {
+        if parts.lengths.is_some() { Ok(parts.tensor.clone()) } else { self.rows(parts) }
+    }
+
+    /// A value as a piece of the list's tensor: a row that fits the others, or an element whose
+    /// length is added to those of the others.
+    fn piece(&mut self, parts: &DynList, item: &Value) -> Step<Name> {
         let part = self.as_part(item, &parts.element)?;
-        let rows = self.meta(&parts.tensor)?;
-        let sizes = rows.sizes.get(1..).unwrap_or_default();
-        self.same_type(self.meta(&part)?, (rows.dtype, sizes))?;
-        self.aten_tensor("unsqueeze", args![part, 0])
+        let meta = self.meta(&parts.tensor)?;
+        let Some(lengths) = parts.lengths else {
+            let sizes = meta.sizes.get(1..).unwrap_or_default();
+            self.same_type(self.meta(&part)?, (meta.dtype, sizes))?;
+            return self.aten_tensor("unsqueeze", args![part, 0]);
+        };
+        let along = usize::try_from(parts.dim).unwrap_or(0);
+        let length = self.length_of(&part, (meta.dtype, &meta.sizes), along)?;
+        self.aten("append", args![Value::List(lengths), length])?;
+        Ok(part)
+    }
+
+    /// Adds elements at the end.
+    fn extend_items(&mut self, list: Ref, parts: &DynList, items: &[Value]) -> Step<()> {
+        let mut pieces = vec![self.growable(parts)?];
+        for item in items {
+            pieces.push(self.piece(parts, item)?);
+        }
+        self.join(list, parts, &pieces, &pieces)
     }
 
     pub(crate) fn set_part(
@@ -219,7 +240,7 @@ impl Evaluator<'_> {
             return Ok(());
         }
         let start = self.place(parts, index)?;
-        let row = self.row(parts, item)?;
+        let row = self.piece(parts, item)?;
         self.splice(list, parts, [start.clone(), start + 1], Some(row))
     }
 
@@ -260,19 +281,17 @@ impl Evaluator<'_> {
 
     pub(crate) fn append_row(&mut self, list: &Value, item: &Value) -> Step<Value> {
         let (at, parts) = self.parts_of(list)?;
-        if let Some(lengths) = parts.lengths {
-            self.extend_jagged(at, &parts, lengths, std::slice::from_ref(item))?;
-        } else if parts.sequence.is_some() {
+        if parts.sequence.is_some() {
             self.grow(at, item)?;
-        } else {
-            let pieces = self.rows(&parts).and_then(|rows| Ok([rows, self.row(&parts, item)?]));
-            match pieces {
-                Ok(pieces) => self.join(at, &parts, &pieces, &pieces)?,
-                Err(Problem::Unsupported(_)) if self.policy.allow_sequences => {
-                    self.grow(at, item)?;
-                }
-                Err(problem) => return Err(problem),
+            return Ok(list.clone());
+        }
+        match self.extend_items(at, &parts, std::slice::from_ref(item)) {
+            Err(Problem::Unsupported(_))
+                if self.policy.allow_sequences && parts.lengths.is_none() =>
+            {
+                self.grow(at, item)?;
             }
+            done => done?,
         }
         Ok(list.clone())
     }
@@ -284,7 +303,7 @@ impl Evaluator<'_> {
 
     pub(crate) fn insert_row(&mut self, list: &Value, index: &Value, item: &Value) -> Step<Value> {
         let (at, parts) = self.parts_of(list)?;
-        let row = self.row(&parts, item)?;
+        let row = self.piece(&parts, item)?;
         let start = self.place(&parts, index)?;
         self.splice(at, &parts, [start.clone(), start], Some(row))?;
         Ok(Value::None)
@@ -323,29 +342,30 @@ impl Evaluator<'_> {
 
     pub(crate) fn extend_dyn_list(&mut self, list: &Value, other: &Value) -> Step<Value> {
         let (at, parts) = self.parts_of(list)?;
-        if let Some(lengths) = parts.lengths {
-            self.add_jagged(at, &parts, lengths, other.list()?)?;
+        let other = other.list()?;
+        let Some(more) = self.dyn_list(other) else {
+            let items = self.items(other).to_vec();
+            self.extend_items(at, &parts, &items)?;
             return Ok(list.clone());
-        }
-        let mut pieces = vec![self.rows(&parts)?];
-        match self.parts_of(other) {
-            Ok((_, other)) if other.element == parts.element => {
-                let (a, b) = (self.meta(&parts.tensor)?, self.meta(&other.tensor)?);
-                let rows = TensorMeta {
-                    sizes: a.sizes.get(1..).unwrap_or_default().to_vec(),
-                    ..a.clone()
-                };
-                self.same_type(&rows, (b.dtype, b.sizes.get(1..).unwrap_or_default()))?;
-                pieces.push(self.rows(&other)?);
+        };
+        let (a, b) = (self.meta(&parts.tensor)?, self.meta(&more.tensor)?);
+        let along = usize::try_from(parts.dim).unwrap_or(0);
+        match (parts.lengths, more.lengths) {
+            (Some(_), Some(_)) if parts.dim == more.dim => {
+                self.length_of(&more.tensor, (a.dtype, &a.sizes), along)?;
             }
-            _ => {
-                let items = self.sequence(other);
-                for item in items.map_or_else(|| expected("a list", other), Ok)? {
-                    pieces.push(self.row(&parts, &item)?);
-                }
+            (None, None) if parts.element == more.element => {
+                let [a_rows, b_rows] = [a, b].map(|meta| meta.sizes.get(1..).unwrap_or_default());
+                let rows = TensorMeta { sizes: a_rows.to_vec(), ..a.clone() };
+                self.same_type(&rows, (b.dtype, b_rows))?;
             }
+            _ => return unsupported("the sum of lists of tensors of equal and of different sizes"),
         }
+        let pieces = [self.growable(&parts)?, self.growable(&more)?];
         self.join(at, &parts, &pieces, &pieces)?;
+        if let (Some(lengths), Some(others)) = (parts.lengths, more.lengths) {
+            self.aten("extend", vec![Value::List(lengths), Value::List(others)])?;
+        }
         Ok(list.clone())
     }
 }

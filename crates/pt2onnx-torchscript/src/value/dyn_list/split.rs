@@ -22,6 +22,10 @@ pub(crate) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
 /// The most parts of a tensor.
 const MAX_PARTS: i64 = 10_000;
 
+/// The operators that `unbind` is like.
+const SPLITS: [&str; 7] =
+    ["chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "vsplit"];
+
 /// The argument that one of these parameters has.
 fn given<'b>(schema: &Schema, bound: &'b Bound, names: &[&str]) -> Option<&'b Value> {
     let at = schema.params.iter().position(|param| names.contains(&&*param.name))?;
@@ -51,26 +55,25 @@ impl Evaluator<'_> {
             _ => 0,
         };
         let size = self.size_along(name, dim)?.and_then(|size| size.as_int());
-        let asked = |names: &[&str]| match given(names)? {
-            Value::List(list) => i64::try_from(self.items(*list).len()).ok(),
-            number => number.as_int(),
-        };
-        let parts = match op {
-            "unbind" => size,
-            "chunk" => match (asked(&["chunks"]), size) {
-                (Some(chunks), Some(size)) => Some(chunks.min(size)),
-                (chunks, _) => chunks,
-            },
-            "split" => match (given(&["split_size", "split_size_or_sections"]), size) {
-                (Some(Value::Int(step)), Some(size)) => {
-                    step.as_int().filter(|step| *step > 0).map(|step| size / step)
-                }
-                _ => asked(&["split_size", "split_size_or_sections", "split_sizes"]),
-            },
-            "split_with_sizes" => asked(&["split_sizes"]),
-            "tensor_split" | "hsplit" | "vsplit" | "dsplit" => {
-                asked(&["sections", "indices", "tensor_indices_or_sections"])
+        let asked = given(&[
+            "chunks",
+            "indices",
+            "sections",
+            "split_size",
+            "split_size_or_sections",
+            "split_sizes",
+            "tensor_indices_or_sections",
+        ]);
+        let parts = match (op, asked, size) {
+            ("unbind", ..) => size,
+            (_, Some(Value::List(list)), _) if SPLITS.contains(&op) => {
+                i64::try_from(self.items(*list).len()).ok()
             }
+            ("split", Some(step), _) => {
+                step.as_int().filter(|step| *step > 0).zip(size).map(|(step, size)| size / step)
+            }
+            ("chunk", Some(chunks), Some(size)) => chunks.as_int().map(|chunks| chunks.min(size)),
+            (_, Some(parts), _) if SPLITS.contains(&op) => parts.as_int(),
             _ => None,
         };
         match parts.filter(|parts| *parts > MAX_PARTS) {
