@@ -1,20 +1,17 @@
 //! Quantised tensors: an operator dequantises what it reads, computes with floats, and quantises
-//! the result, as QDQ models do.
+//! the result, as QDQ models do. Quantised inputs and results are three tensors of the model: the
+//! integers, the scale and the zero point.
 
-mod calls;
-mod dynamic;
-mod embedding;
-mod interface;
+mod operators;
 mod packed;
-mod plain;
 mod recurrent;
-mod rules;
 
 use crate::{
     eval::{
         Evaluator, Step, arith::to_float, call::Kwargs, const_eval::elements, overload::Bound,
         unsupported,
     },
+    load::inputs::Size,
     schema::Schema,
     types::Contents,
     value::{
@@ -77,7 +74,9 @@ impl Evaluator<'_> {
             ("aten", "quantize_per_channel" | "_make_per_channel_quantized_tensor") => {
                 Self::new_per_channel
             }
-            ("aten", "quantize_per_tensor_dynamic") => Self::new_dynamic,
+            ("aten", "quantize_per_tensor_dynamic") => |ev: &mut Self, _: &str, given: &Given| {
+                ev.by_own_range(given.get("self"), given.kind()?, given.is_true("reduce_range"))
+            },
             ("aten", "quantized_lstm" | "quantized_gru") => Self::quantized_layers,
             _ => {
                 let mut all = args.iter().chain(kwargs.iter().map(|(_, value)| value));
@@ -91,14 +90,51 @@ impl Evaluator<'_> {
         make(self, name, &Given { schema, bound }).map(Some)
     }
 
+    /// An input that is a quantised tensor with one scale: `x`, `x_scale` and `x_zero_point`, of
+    /// the types that PyTorch's exporter of TorchScript gives them.
+    pub(crate) fn quantized_input(
+        &mut self,
+        path: &str,
+        dtype: DType,
+        sizes: &[Size],
+    ) -> Step<Value> {
+        let Some(kind) = Kind::of_ints(dtype) else {
+            return unsupported(format!("an input that is quantised to {dtype}"));
+        };
+        let ints = self.tensor_input(path, dtype, sizes)?.tensor()?.clone();
+        let scale = self.tensor_input(&format!("{path}_scale"), DType::F64, &[])?;
+        let zero_point = self.tensor_input(&format!("{path}_zero_point"), DType::I64, &[])?;
+        let scale = self.cast(scale, DType::F32)?.tensor()?.clone();
+        let zero_point = zero_point.tensor()?.clone();
+        Ok(wrap(ints, kind, Scheme::Computed { scale, zero_point }))
+    }
+
+    /// The integers of a quantised result, its scales as float32, and its zero points, which are of
+    /// the type of the integers.
+    pub(crate) fn quantized_parts(&mut self, quantized: &Quantized) -> Step<[Value; 3]> {
+        let (ints, dtype) = (self.ints_of(quantized)?, quantized.kind.ints());
+        let (scale, zero_point) = match &quantized.scheme {
+            Scheme::Known { scale, zero_point } => (
+                self.scalar_tensor(&Value::float(*scale), DType::F32)?,
+                self.scalar_tensor(&Value::int(*zero_point), dtype)?,
+            ),
+            Scheme::Computed { scale, zero_point }
+            | Scheme::Channels { scales: scale, zero_points: zero_point, .. } => {
+                (self.cast(scale, DType::F32)?, self.cast(zero_point, dtype)?)
+            }
+        };
+        Ok([ints.into(), scale, zero_point])
+    }
+
     /// The first quantised tensor of a value.
     fn first_quantized(&self, value: &Value) -> Option<Arc<Quantized>> {
         match value {
             Value::Quantized(quantized) => Some(quantized.clone()),
-            Value::List(list) => self.items(*list).iter().find_map(|item| match item {
-                Value::Quantized(quantized) => Some(quantized.clone()),
+            // The items of a list are of one type; long ones are not looked through.
+            Value::List(list) => match self.items(*list).first() {
+                Some(Value::Quantized(quantized)) => Some(quantized.clone()),
                 _ => None,
-            }),
+            },
             _ => None,
         }
     }
@@ -155,18 +191,7 @@ impl Evaluator<'_> {
         if quantized.kind != Kind::Quint4x2 {
             return Ok(self.current(&quantized.ints));
         }
-        let mut sizes = self.meta(&quantized.ints)?.sizes.clone();
-        let wide = self.cast(&quantized.ints, DType::I32)?;
-        let low = self.aten("bitwise_and", args![&wide, 15])?;
-        let high = self.aten("bitwise_right_shift", args![wide, 4])?;
-        let both = self.list(vec![low, high], None)?;
-        let both = self.aten("stack", args![both, -1])?;
-        if let Some(last) = sizes.last_mut() {
-            *last = &*last * 2;
-        }
-        let shape = self.int_list(sizes)?;
-        let ints = self.aten("reshape", vec![both, shape])?;
-        self.cast(ints, DType::U8)?.tensor().cloned()
+        self.formula("unpack_int4", args![&quantized.ints])?.tensor().cloned()
     }
 
     /// A scale and zero point that are given as numbers or tensors.

@@ -6,10 +6,7 @@ use crate::{
     eval::{Evaluator, Step, expected, unsupported},
     quantized::Given,
     schema::Type,
-    value::{
-        Value, args,
-        quantized::{Packed, Weight},
-    },
+    value::{Packed, Value, args},
 };
 use pt2onnx_fx::{Argument, Name, strides};
 use pt2onnx_symbolic::Expr;
@@ -34,7 +31,8 @@ impl Evaluator<'_> {
             let [both, first] = ["bidirectional", "batch_first"].map(|name| given.is_true(name));
             return self.aten(kind, args![x, hx, weights, true, count, 0.0, false, both, first]);
         }
-        let initial = self.states(given);
+        let hx = given.get("hx");
+        let initial = self.sequence(&hx).unwrap_or_else(|| vec![hx]);
         let directions = if given.is_true("bidirectional") { 2 } else { 1 };
         let batch_first = given.is_true("batch_first");
         let turn = |ev: &mut Self, x: Value| {
@@ -67,16 +65,6 @@ impl Evaluator<'_> {
         self.tuple(results, None)
     }
 
-    /// The states that a call gives: a list, or one.
-    fn states(&self, given: &Given) -> Vec<Value> {
-        let states = given.get("hx");
-        if let Value::List(_) = states {
-            self.sequence(&states).unwrap_or_default()
-        } else {
-            vec![states]
-        }
-    }
-
     /// One direction of a layer: what it gives in each step, and its last state.
     fn layer(
         &mut self,
@@ -86,18 +74,20 @@ impl Evaluator<'_> {
         state: Vec<Value>,
         reverse: bool,
     ) -> Step<(Value, Vec<Value>)> {
-        let Packed::Cell { input, hidden, reduce_range } = cell else {
+        let (Value::Packed(input), Value::Packed(hidden)) = (cell.get("w_ih"), cell.get("w_hh"))
+        else {
             return unsupported("parameters of another operator");
         };
+        let reduce_range = cell.get("reduce_range").as_bool() == Some(true);
         let turn = |ev: &mut Self, x: Value| {
             if reverse { ev.aten("flip", vec![x, Value::tuple(args![0])]) } else { Ok(x) }
         };
-        let gates = self.dynamic_linear(x, input, *reduce_range)?;
+        let gates = self.dynamic_linear(x, &input, reduce_range)?;
         let gates = turn(self, gates)?;
         let (output, state) = self.scan(state, gates, |ev, state, gates| {
             let first = state.first().cloned().unwrap_or(Value::None);
-            let own = ev.dynamic_linear(first, hidden, *reduce_range)?;
-            ev.next_state(kind, state, gates, own)
+            let own = ev.dynamic_linear(first, &hidden, reduce_range)?;
+            ev.next_state(kind, state, [gates, own])
         })?;
         Ok((turn(self, output)?, state))
     }
@@ -107,48 +97,11 @@ impl Evaluator<'_> {
         &mut self,
         kind: &str,
         state: &[Value],
-        input: Value,
-        own: Value,
+        [input, own]: [Value; 2],
     ) -> Step<Vec<Value>> {
-        match kind {
-            "rnn_relu" | "rnn_tanh" => {
-                let sum = self.aten("add", vec![input, own])?;
-                Ok(vec![self.aten(kind.trim_start_matches("rnn_"), vec![sum])?])
-            }
-            "gru" => {
-                let ([x0, x1, x2], [h0, h1, h2]) = (self.gates(input)?, self.gates(own)?);
-                let reset = self.aten("add", vec![h0, x0])?;
-                let update = self.aten("add", vec![h1, x1])?;
-                let reset = self.aten("sigmoid", vec![reset])?;
-                let update = self.aten("sigmoid", vec![update])?;
-                let new = self.aten("mul", vec![h2, reset])?;
-                let new = self.aten("add", vec![x2, new])?;
-                let new = self.aten("tanh", vec![new])?;
-                let first = state.first().unwrap_or(&Value::None);
-                let moved = self.aten("sub", args![first, &new])?;
-                let moved = self.aten("mul", vec![moved, update])?;
-                Ok(vec![self.aten("add", vec![moved, new])?])
-            }
-            _ => {
-                let sum = self.aten("add", vec![own, input])?;
-                let [i, f, g, o] = self.gates(sum)?;
-                let i = self.aten("sigmoid", vec![i])?;
-                let f = self.aten("sigmoid", vec![f])?;
-                let g = self.aten("tanh", vec![g])?;
-                let o = self.aten("sigmoid", vec![o])?;
-                let kept = self.aten("mul", args![f, state.get(1).unwrap_or(&Value::None)])?;
-                let new = self.aten("mul", vec![i, g])?;
-                let cell = self.aten("add", vec![kept, new])?;
-                let shown = self.aten("tanh", args![&cell])?;
-                Ok(vec![self.aten("mul", vec![o, shown])?, cell])
-            }
-        }
-    }
-
-    fn gates<const N: usize>(&mut self, all: Value) -> Step<[Value; N]> {
-        let gates = self.aten("chunk", args![all, N, -1])?;
-        let gates = self.sequence(&gates).unwrap_or_default();
-        gates.try_into().or_else(|_| unsupported(format!("a recurrent layer without {N} gates")))
+        let args = [state, &[input, own]].concat();
+        let next = self.formula(&format!("{kind}_cell"), args)?;
+        Ok(self.sequence(&next).unwrap_or_else(|| vec![next]))
     }
 
     /// `quantized_lstm_cell_dynamic` and its kin: one step.
@@ -157,12 +110,13 @@ impl Evaluator<'_> {
         else {
             return unsupported(format!("quantized::{name} with these weights"));
         };
-        let state = self.states(given);
+        let hx = given.get("hx");
+        let state = self.sequence(&hx).unwrap_or_else(|| vec![hx]);
         let x = self.dynamic_linear(given.get("input"), &input, true)?;
         let first = state.first().cloned().unwrap_or(Value::None);
         let own = self.dynamic_linear(first, &hidden, true)?;
         let kind = name.trim_start_matches("quantized_").trim_end_matches("_cell_dynamic");
-        let mut next = self.next_state(kind, &state, x, own)?;
+        let mut next = self.next_state(kind, &state, [x, own])?;
         if next.len() == 1 { Ok(next.remove(0)) } else { self.tuple(next, None) }
     }
 
@@ -182,8 +136,9 @@ impl Evaluator<'_> {
             return unsupported("a loop over a number");
         }
         let steps = sizes.remove(0);
-        let mut inputs = self.all_like(&initial, "state")?;
-        let slice = self.like(&xs, "step", sizes)?;
+        let inputs = initial.iter().map(|state| self.like(state, "state", None));
+        let mut inputs = inputs.collect::<Step<Vec<_>>>()?;
+        let slice = self.like(&xs, "step", Some(sizes))?;
         let outer = std::mem::take(&mut self.state.nodes);
         let before: Vec<Value> = inputs.iter().map(Value::from).collect();
         let after = step(self, &before, (&slice).into())?;
@@ -194,10 +149,11 @@ impl Evaluator<'_> {
         };
         outputs.push(shown.clone());
         let nodes = std::mem::replace(&mut self.state.nodes, outer);
-        let mut results = self.all_like(&initial, "scan")?;
+        let results = initial.iter().map(|state| self.like(state, "scan", None));
+        let mut results = results.collect::<Step<Vec<_>>>()?;
         let mut sizes = self.meta(&shown)?.sizes.clone();
         sizes.insert(0, steps);
-        let stacked = self.like(&shown, "scan", sizes)?;
+        let stacked = self.like(&shown, "scan", Some(sizes))?;
         results.push(stacked.clone());
         let body = Body { name: "scan_combine_graph", inputs, nodes, outputs };
         let then = [Argument::Tensors(initial), Argument::Tensors(vec![xs])];
@@ -207,37 +163,30 @@ impl Evaluator<'_> {
         Ok((stacked.into(), results.into_iter().map(Value::Tensor).collect()))
     }
 
-    /// A new value of the element type of another one.
-    fn like(&mut self, other: &Name, wish: &str, sizes: Vec<Expr>) -> Step<Name> {
+    /// A new value of the element type of another one, and of its sizes or others.
+    fn like(&mut self, other: &Name, wish: &str, sizes: Option<Vec<Expr>>) -> Step<Name> {
         let mut meta = self.meta(other)?.clone();
-        meta.strides = strides::contiguous(&sizes);
-        meta.sizes = sizes;
+        meta.sizes = sizes.unwrap_or(meta.sizes);
+        meta.strides = strides::contiguous(&meta.sizes);
         let name = self.fresh(wish);
         self.declare(&name, meta);
         Ok(name)
-    }
-
-    fn all_like(&mut self, others: &[Name], wish: &str) -> Step<Vec<Name>> {
-        let like = |other: &Name| {
-            let sizes = self.meta(other)?.sizes.clone();
-            self.like(other, wish, sizes)
-        };
-        others.iter().map(like).collect()
     }
 
     /// The weights of layers that are all of half precision, in the order of `lstm`.
     fn half_weights(&mut self, cells: &[Arc<Packed>]) -> Step<Option<Vec<Value>>> {
         let mut weights = Vec::new();
         for cell in cells {
-            let Packed::Cell { input, hidden, .. } = &**cell else { return Ok(None) };
             let mut biases = Vec::new();
-            for part in [input, hidden] {
-                let Packed::Linear { weight: Weight::Half(weight), bias: Some(bias) } = &**part
+            for part in ["w_ih", "w_hh"] {
+                let Value::Packed(part) = cell.get(part) else { return Ok(None) };
+                let (weight @ Value::Tensor(_), bias @ Value::Tensor(_)) =
+                    (part.get("weight"), part.get("bias"))
                 else {
                     return Ok(None);
                 };
                 weights.push(self.halved(weight)?);
-                biases.push(bias.into());
+                biases.push(bias);
             }
             weights.extend(biases);
         }

@@ -10,7 +10,7 @@ use crate::{
     value::{Item, Value},
 };
 use pt2onnx_symbolic::{Expr, Func};
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 /// How deeply lists that are compared may nest.
 const MAX_NESTING: usize = 20;
@@ -69,7 +69,7 @@ impl State {
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Enum(a), Value::Enum(b)) => (&a.class, &a.name) == (&b.class, &b.name),
             (Value::Quantized(a), Value::Quantized(b)) => a == b,
-            (Value::Packed(a), Value::Packed(b)) => a == b,
+            (Value::Packed(a), Value::Packed(b)) => Arc::ptr_eq(a, b),
             (Value::Device(a), Value::Device(b)) => a == b,
             (Value::Object(a), Value::Object(b)) | (Value::Dict(a), Value::Dict(b)) => a == b,
             (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),

@@ -8,7 +8,7 @@ use crate::{
     archive::{ClassDef, FunctionDef},
     error::{Problem, Step},
     schema::Type,
-    value::quantized::{Packed, Quantized},
+    value::quantized::Quantized,
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{Device, Name, archive::c10_number};
@@ -85,6 +85,33 @@ impl Tuple {
             Err(Problem::Depth(MOST))
         } else {
             Ok(Value::Tuple(Arc::new(tuple)))
+        }
+    }
+}
+
+/// Weights of an operator in one object: the arguments of the operator that packs them.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    /// `linear`, `conv2d`, `conv_transpose3d`, `embedding_bag` or `cell`.
+    pub(crate) op: Name,
+    pub(crate) args: Vec<(Name, Value)>,
+}
+
+impl Packed {
+    pub(crate) fn new<const N: usize>(op: &str, args: [(&str, &Value); N]) -> Self {
+        let args = args.map(|(name, value)| (name.into(), value.clone()));
+        Self { op: op.into(), args: args.into() }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Value {
+        let arg = self.args.iter().find(|(arg, _)| *arg == *name);
+        arg.map_or(Value::None, |(_, value)| value.clone())
+    }
+
+    pub(crate) fn quantized_weight(&self) -> Step<Arc<Quantized>> {
+        match self.get("weight") {
+            Value::Quantized(weight) => Ok(weight),
+            other => expected("a quantised weight", &other),
         }
     }
 }
