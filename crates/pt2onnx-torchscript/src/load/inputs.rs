@@ -59,15 +59,6 @@ impl Size {
             None => Some(Self::Named(name.to_owned())),
         }
     }
-
-    /// Whether a tensor can have these sizes: at most 2^48 elements, as in ONNX models.
-    fn are_possible(sizes: &[Self]) -> bool {
-        let count = sizes.iter().try_fold(1usize, |all, size| match size {
-            Self::Known(n) => all.checked_mul((*n).max(1)).filter(|n| *n <= 1 << 48),
-            _ => Some(all),
-        });
-        count.is_some()
-    }
 }
 
 impl fmt::Display for Size {
@@ -84,15 +75,8 @@ impl Given {
     /// Parses the text of `--input NAME=TEXT`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
-            let dtype = dtype.trim();
-            let own = DType::from_name(dtype);
-            let sizes: Option<Vec<Size>> = size_texts(sizes).map(Size::parse).collect();
-            match (sizes.filter(|sizes| Size::are_possible(sizes)), own, Kind::named(dtype)) {
-                (Some(sizes), Some(dtype), _) => return Self::Tensor(dtype, sizes),
-                (Some(sizes), None, Some(kind)) => return Self::Quantized(kind.ints(), sizes),
-                _ => {}
-            }
+        if let Ok(tensor) = Self::tensor(text) {
+            return tensor;
         }
         // Quotes make a text of what is a number or `none` without.
         if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -113,10 +97,33 @@ impl Given {
             _ => Self::Str(text.to_owned()),
         }
     }
-}
 
-fn size_texts(sizes: &str) -> impl Iterator<Item = &str> {
-    sizes.split(',').map(str::trim).filter(|size| !size.is_empty())
+    /// Parses `float32[n,4]`. The error says why the text is not the type of a tensor, if it has
+    /// brackets.
+    fn tensor(text: &str) -> std::result::Result<Self, Option<String>> {
+        let (dtype, rest) = text.split_once('[').ok_or(None)?;
+        let (own, kind) = (DType::from_name(dtype.trim()), Kind::named(dtype.trim()));
+        let of: fn(DType, Vec<Size>) -> Self =
+            if own.is_some() { Self::Tensor } else { Self::Quantized };
+        let Some(ints) = own.or(kind.map(Kind::ints)) else {
+            return Err(Some(format!("`{dtype}` is no element type")));
+        };
+        let sizes =
+            rest.strip_suffix(']').ok_or_else(|| "the sizes do not end in `]`".to_owned())?;
+        let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
+        let sizes = sizes.map(|size| {
+            Size::parse(size)
+                .ok_or_else(|| format!("`{size}` is neither a size nor the name of one"))
+        });
+        let sizes = sizes.collect::<std::result::Result<Vec<_>, String>>()?;
+        // As in ONNX models.
+        let count = sizes.iter().try_fold(1usize, |all, size| match size {
+            Size::Known(n) => all.checked_mul((*n).max(1)).filter(|n| *n <= 1 << 48),
+            _ => Some(all),
+        });
+        count.ok_or_else(|| "no tensor has so many elements".to_owned())?;
+        Ok(of(ints, sizes))
+    }
 }
 
 /// Why a text is not a value of the type; none if it is a value of another type.
@@ -124,21 +131,9 @@ fn wrong(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("there is nothing behind `=`".to_owned());
     }
-    if let Some((dtype, rest)) = text.split_once('[') {
-        let name = dtype.trim();
-        if DType::from_name(name).is_none() && Kind::named(name).is_none() {
-            return Some(format!("`{dtype}` is no element type"));
-        }
-        let Some(sizes) = rest.strip_suffix(']') else {
-            return Some("the sizes do not end in `]`".to_owned());
-        };
-        return Some(match size_texts(sizes).find(|size| Size::parse(size).is_none()) {
-            Some(size) => format!("`{size}` is neither a size nor the name of one"),
-            None => "no tensor has so many elements".to_owned(),
-        });
-    }
     let number = text.parse::<f64>().is_ok();
-    number.then(|| format!("`{text}` is too large for a number"))
+    let large = number.then(|| format!("`{text}` is too large for a number"));
+    Given::tensor(text).err().flatten().or(large)
 }
 
 /// How an input of this type can be given.
@@ -447,20 +442,16 @@ impl Evaluator<'_> {
             (Given::Str(text), Type::Str) => text.as_str().into(),
             _ => return Ok(None),
         };
-        let (input, value_of_input) = match (value.as_f64(), &value) {
-            (Some(f), Value::Float(_)) => (Argument::Float(f), ConstantValue::Float(f)),
-            (Some(f), Value::Bool(_)) => (Argument::Bool(f != 0.0), ConstantValue::Bool(f != 0.0)),
-            (_, Value::Str(text)) => {
-                (Argument::String((**text).into()), ConstantValue::String((**text).into()))
-            }
-            (_, value) => match value.as_int() {
-                Some(i) => (Argument::Int(i), ConstantValue::Int(i)),
-                None => (Argument::None, ConstantValue::None),
-            },
+        let constant = match (&value, value.as_f64()) {
+            (Value::Float(_), Some(f)) => ConstantValue::Float(f),
+            (Value::Bool(_), Some(f)) => ConstantValue::Bool(f != 0.0),
+            (Value::Str(text), _) => ConstantValue::String((**text).into()),
+            _ => value.as_int().map_or(ConstantValue::None, ConstantValue::Int),
         };
         let name = self.fresh(path);
+        let input = self.argument(&value, ty)?;
         self.interface.inputs.push(input);
-        self.interface.specs.push(InputSpec::Constant { name, value: value_of_input });
+        self.interface.specs.push(InputSpec::Constant { name, value: constant });
         Ok(Some(value))
     }
 

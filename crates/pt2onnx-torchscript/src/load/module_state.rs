@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, InputSpec, Name, OutputKind, OutputSpec};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
+use std::mem::discriminant;
 
 /// How deeply lists and tuples of state may nest.
 const MAX_NESTING: usize = 8;
@@ -34,8 +35,14 @@ pub(crate) enum StateType {
     Number(DType),
     /// The same in all calls but the first.
     Fixed(Value),
-    List(Vec<StateType>, Option<Type>),
-    Tuple(Vec<StateType>),
+    Parts(Container, Vec<StateType>),
+}
+
+/// The kind of a value with parts; that of a list has the type of its elements.
+#[derive(Clone, Debug)]
+pub(crate) enum Container {
+    Tuple,
+    List(Option<Type>),
 }
 
 /// An attribute as the method found it.
@@ -103,10 +110,6 @@ impl Evaluator<'_> {
     }
 
     fn assumed(&mut self, held: &StateType, path: &str) -> Step<Value> {
-        let parts = |ev: &mut Self, items: &[StateType]| -> Step<Vec<Value>> {
-            let items = items.iter().enumerate();
-            items.map(|(at, held)| ev.assumed(held, &format!("{path}.{at}"))).collect()
-        };
         Ok(match held {
             StateType::Fixed(value) => value.clone(),
             StateType::Tensor(dtype, sizes) => Value::Tensor(self.state_input(path, *dtype, sizes)),
@@ -114,13 +117,14 @@ impl Evaluator<'_> {
                 let name = self.state_input(path, *dtype, &[]);
                 self.scalar_of(&Value::Tensor(name), &Type::Number)?
             }
-            StateType::Tuple(items) => {
-                let items = parts(self, items)?;
-                self.tuple(items, None)?
-            }
-            StateType::List(items, element) => {
-                let items = parts(self, items)?;
-                self.list(items, element.clone())?
+            StateType::Parts(container, items) => {
+                let items = items.iter().enumerate();
+                let items = items.map(|(at, held)| self.assumed(held, &format!("{path}.{at}")));
+                let items = items.collect::<Step<_>>()?;
+                match container {
+                    Container::Tuple => self.tuple(items, None)?,
+                    Container::List(element) => self.list(items, element.clone())?,
+                }
             }
         })
     }
@@ -167,8 +171,9 @@ impl Evaluator<'_> {
                 let meta = self.meta(old.tensor().ok()?).ok()?;
                 if meta.sizes.contains(&Expr::ZERO) { None } else { self.held(old, MAX_NESTING) }
             });
+            let mut grew = !state.contains_key(slot);
             let next = match &known {
-                Some(known) => self.of_both(known, &held, &path),
+                Some(known) => self.joined_state(known, &held, &path, &mut grew),
                 None => Some(held),
             };
             let Some(next) = next else {
@@ -176,10 +181,8 @@ impl Evaluator<'_> {
                     "the attribute `{path}`, whose type changes from call to call,"
                 ));
             };
-            if !state.get(slot).is_some_and(|known| self.equal(known, &next)) {
-                state.insert(slot.clone(), next);
-                changed = true;
-            }
+            state.insert(slot.clone(), next);
+            changed |= grew;
         }
         Ok(changed)
     }
@@ -195,8 +198,9 @@ impl Evaluator<'_> {
 
     /// The type of a value for a later call; `None` if it cannot be state.
     fn held(&self, value: &Value, depth: usize) -> Option<StateType> {
-        let all = |items: &[Value]| -> Option<Vec<StateType>> {
-            items.iter().map(|item| self.held(item, depth.checked_sub(1)?)).collect()
+        let parts = |container, items: &[Value]| {
+            let items = items.iter().map(|item| self.held(item, depth.checked_sub(1)?));
+            Some(StateType::Parts(container, items.collect::<Option<_>>()?))
         };
         Some(match value {
             Value::Tensor(name) => {
@@ -213,62 +217,57 @@ impl Evaluator<'_> {
             | Value::Str(_)
             | Value::Enum(_)
             | Value::Device(_) => StateType::Fixed(value.clone()),
-            Value::Tuple(tuple) => StateType::Tuple(all(&tuple.items)?),
-            Value::List(list) => StateType::List(all(self.items(*list))?, self.element(value)),
+            Value::Tuple(tuple) => parts(Container::Tuple, &tuple.items)?,
+            Value::List(list) => parts(Container::List(self.element(value)), self.items(*list))?,
             _ => return None,
         })
     }
 
-    fn equal(&self, a: &StateType, b: &StateType) -> bool {
-        let all = |a: &[StateType], b: &[StateType]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.equal(a, b))
-        };
-        match (a, b) {
-            (StateType::Tensor(a, x), StateType::Tensor(b, y)) => a == b && x == y,
-            (StateType::Number(a), StateType::Number(b)) => a == b,
-            (StateType::Fixed(a), StateType::Fixed(b)) => self.same(a, b),
-            (StateType::Tuple(a), StateType::Tuple(b))
-            | (StateType::List(a, _), StateType::List(b, _)) => all(a, b),
-            _ => false,
-        }
-    }
-
-    /// The type that holds before each call, given those before and after one.
-    fn of_both(&self, a: &StateType, b: &StateType, path: &str) -> Option<StateType> {
-        let all = |a: &[StateType], b: &[StateType]| -> Option<Vec<StateType>> {
-            let pairs = a.iter().zip(b).enumerate();
-            let joined = pairs.map(|(at, (a, b))| self.of_both(a, b, &format!("{path}.{at}")));
-            (a.len() == b.len()).then(|| joined.collect()).flatten()
-        };
+    /// The type that holds before each call, given those before and after one. `grew` becomes true
+    /// if it is not the first one.
+    fn joined_state(
+        &self,
+        a: &StateType,
+        b: &StateType,
+        path: &str,
+        grew: &mut bool,
+    ) -> Option<StateType> {
         Some(match (a, b) {
             (StateType::Tensor(a, x), StateType::Tensor(b, y)) if a == b && x.len() == y.len() => {
                 let sizes = x.iter().zip(y).enumerate().map(|(at, (x, y))| {
                     let equal = self.state.facts.constraints.prove_eq(x, y) == Some(true);
-                    let symbol = || {
-                        let legal = |c: char| if c.is_alphanumeric() { c } else { '_' };
-                        let name: String = path.chars().map(legal).collect();
-                        Expr::symbol(&format!("{}_{at}", name.trim_start_matches('_')))
-                    };
-                    if equal && !of_data(x) { x.clone() } else { symbol() }
+                    if equal && !of_data(x) {
+                        return x.clone();
+                    }
+                    let legal = |c: char| if c.is_alphanumeric() { c } else { '_' };
+                    let name: String = path.chars().map(legal).collect();
+                    let size = Expr::symbol(&format!("{}_{at}", name.trim_start_matches('_')));
+                    *grew |= size != *x;
+                    size
                 });
                 StateType::Tensor(*a, sizes.collect())
             }
             (StateType::Fixed(x), StateType::Fixed(y)) if self.same(x, y) => a.clone(),
-            (StateType::Fixed(x), StateType::Fixed(y))
-                if x.number_dtype()? == y.number_dtype()? =>
-            {
-                StateType::Number(x.number_dtype()?)
+            (StateType::Fixed(x), StateType::Fixed(y)) => {
+                let dtype = x.number_dtype().filter(|dtype| y.number_dtype() == Some(*dtype))?;
+                *grew = true;
+                StateType::Number(dtype)
             }
             (StateType::Number(x), StateType::Number(y)) if x == y => a.clone(),
-            (StateType::Number(x), StateType::Fixed(y))
-            | (StateType::Fixed(y), StateType::Number(x))
-                if *x == y.number_dtype()? =>
-            {
-                StateType::Number(*x)
+            (StateType::Number(x), StateType::Fixed(y)) if y.number_dtype() == Some(*x) => {
+                a.clone()
             }
-            (StateType::Tuple(a), StateType::Tuple(b)) => StateType::Tuple(all(a, b)?),
-            (StateType::List(a, element), StateType::List(b, _)) => {
-                StateType::List(all(a, b)?, element.clone())
+            (StateType::Fixed(x), StateType::Number(y)) if x.number_dtype() == Some(*y) => {
+                *grew = true;
+                b.clone()
+            }
+            (StateType::Parts(container, a), StateType::Parts(other, b))
+                if discriminant(container) == discriminant(other) && a.len() == b.len() =>
+            {
+                let pairs = a.iter().zip(b).enumerate();
+                let joined = pairs
+                    .map(|(at, (a, b))| self.joined_state(a, b, &format!("{path}.{at}"), grew));
+                StateType::Parts(container.clone(), joined.collect::<Option<_>>()?)
             }
             _ => return None,
         })
@@ -315,9 +314,6 @@ impl Evaluator<'_> {
 
     /// Whether a value is one of those that the model takes.
     fn is_case_of(&self, value: &StateType, held: &StateType) -> bool {
-        let all = |a: &[StateType], b: &[StateType]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_case_of(a, b))
-        };
         match (value, held) {
             (StateType::Tensor(a, x), StateType::Tensor(b, y)) => {
                 let fits = |(x, y): (&Expr, &Expr)| {
@@ -330,8 +326,9 @@ impl Evaluator<'_> {
             (StateType::Fixed(value), StateType::Number(dtype)) => {
                 value.number_dtype() == Some(*dtype)
             }
-            (StateType::Tuple(a), StateType::Tuple(b))
-            | (StateType::List(a, _), StateType::List(b, _)) => all(a, b),
+            (StateType::Parts(_, a), StateType::Parts(_, b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_case_of(a, b))
+            }
             _ => false,
         }
     }
@@ -353,7 +350,7 @@ impl Evaluator<'_> {
                         sizes.join(",")
                     )
                 }
-                StateType::Tuple(_) | StateType::List(..) => {
+                StateType::Parts(..) => {
                     format!(
                         "`{path}` holds other tensors after the first call, and the model takes those"
                     )
@@ -366,9 +363,8 @@ impl Evaluator<'_> {
                     "the first call of the module finds none, and may compute something else than the model does with any start"
                 }
             };
-            self.state
-                .warnings
-                .push(Note { site: None, text: format!("the state {text}; {first}") });
+            let text = format!("the state {text}; {first}");
+            self.state.warnings.push(Note { site: None, text });
         }
     }
 
