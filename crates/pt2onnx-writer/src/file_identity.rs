@@ -52,3 +52,39 @@ pub(crate) fn real(path: &Path) -> PathBuf {
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
+
+/// The most files among which hard links are looked for.
+#[cfg(unix)]
+const MAX_SEARCHED: usize = 10_000;
+
+/// Whether a file has hard links that are not in a folder or below it, among the first
+/// [`MAX_SEARCHED`] files there. Symbolic links are not followed.
+#[cfg(unix)]
+pub(crate) fn has_names_outside(file: &Path, folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(there) = fs::metadata(file) else { return false };
+    let mut names = there.nlink();
+    if names <= 1 {
+        return false;
+    }
+    let (mut folders, mut searched) = (vec![folder.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            searched += 1;
+            if searched > MAX_SEARCHED || names == 0 {
+                return names > 0;
+            }
+            match entry.metadata() {
+                Ok(inner) if inner.is_dir() => folders.push(entry.path()),
+                Ok(inner) if (inner.dev(), inner.ino()) == (there.dev(), there.ino()) => names -= 1,
+                _ => {}
+            }
+        }
+    }
+    names > 0
+}
+
+#[cfg(not(unix))]
+pub(crate) fn has_names_outside(_: &Path, _: &Path) -> bool {
+    false
+}

@@ -96,6 +96,11 @@ pub enum Invalid {
     Location(String),
     #[error("`{0}` leads out of the model's folder")]
     Outside(String),
+    #[error(
+        "`{0}` is a hard link: the file has another name outside of the model's folder. Copy the \
+         file"
+    )]
+    LinkedOutside(String),
     #[error("`{0}` is not a file")]
     NotAFile(String),
     #[error(

@@ -4,7 +4,7 @@ use super::{
     error::{Invalid, ReadError, Result},
     reading::ExternalData,
 };
-use crate::inputs::Inputs;
+use crate::{file_identity::has_names_outside, inputs::Inputs};
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;
 use pt2onnx_tensor::Storage;
@@ -157,6 +157,9 @@ impl Files {
             }
             if !target.is_file() {
                 return Err(Invalid::NotAFile(location.to_owned()).at(place));
+            }
+            if has_names_outside(&target, folder) {
+                return Err(Invalid::LinkedOutside(location.to_owned()).at(place));
             }
             self.external.insert(location.to_owned(), Mapped::open(target)?);
         }

@@ -76,6 +76,11 @@ fn external_data_stays_in_the_folder() {
         std::os::unix::fs::symlink(&absolute, at("link")).unwrap();
         let led = read(&[("location", "link")]).unwrap_err();
         assert_eq!(led, "initialiser `w`: `link` leads out of the model's folder");
+        fs::hard_link(at("sub/d"), at("same")).unwrap();
+        assert!(read(&[("location", "same")]).is_ok());
+        fs::hard_link(&absolute, at("hard")).unwrap();
+        let linked = read(&[("location", "hard")]).unwrap_err();
+        assert!(linked.starts_with("initialiser `w`: `hard` is a hard link: "), "{linked}");
     }
     let in_memory = fs::read(external(folder.path(), &[("location", "sub/d")])).unwrap();
     assert!(from_bytes(in_memory).unwrap_err().to_string().contains("in another file"));
