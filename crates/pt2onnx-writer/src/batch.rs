@@ -5,6 +5,7 @@ use crate::{
     error::{Error, MAX_MODEL},
     file_identity::Identity,
     inputs::{Inputs, MODEL},
+    moored::{Kept, moored},
     options::{SaveOptions, Weights},
     output_file::{Destination, Device, Output, OutputFile, Replaced, Temporary, locked},
     sink::FileSink,
@@ -17,6 +18,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
+use tempfile::TempPath;
 
 /// The name of data files in errors.
 const DATA: &str = "data file";
@@ -202,13 +204,14 @@ impl<'a> Batch<'a> {
     pub fn commit(self) -> Result<(), Error> {
         let Self { files, models, streams, .. } = self;
         let sync = files.iter().chain(&models).any(|(target, _)| target.exists());
-        let mut named = Vec::new();
-        for (target, temporary) in files.into_iter().chain(models) {
+        let name = |(target, temporary): (OutputFile, Temporary)| {
             if sync {
                 target.sync(&temporary)?;
             }
-            named.push((target.name(temporary)?, target));
-        }
+            Ok((target.name(temporary)?, target))
+        };
+        let files: Vec<_> = files.into_iter().map(name).collect::<Result<_, Error>>()?;
+        let models: Vec<_> = models.into_iter().map(name).collect::<Result<_, Error>>()?;
         for Streamed { device, model, progress } in streams {
             let (done, total) = (Cell::new(0), model.size());
             let advance = |bytes: u64| {
@@ -217,23 +220,17 @@ impl<'a> Batch<'a> {
             };
             device.write(|out| FileSink::stream(out, &advance, |sink| model.write(sink)))?;
         }
-        let _locks = locked(named.iter().map(|(_, target)| target.folder()));
-        // If an error follows, dropping these restores the old files.
-        let mut replaced = Vec::new();
-        let last = named.pop();
-        for (name, target) in named {
-            replaced.push(target.replace(name)?);
-            if sync {
-                target.sync_folder();
-            }
-        }
-        if let Some((name, target)) = last {
+        let _locks = locked(files.iter().chain(&models).map(|(_, target)| target.folder()));
+        // If an error follows, dropping these restores the old files, models first.
+        let kept = files.iter().map(|(_, target)| target.keep()).collect::<Result<Vec<_>, _>>()?;
+        let kept_models = moor(&models, &kept, sync)?;
+        for (name, target) in files.into_iter().chain(models) {
             target.rename(name)?;
             if sync {
                 target.sync_folder();
             }
         }
-        replaced.into_iter().for_each(Replaced::commit);
+        kept_models.into_iter().chain(kept).for_each(Replaced::commit);
         Ok(())
     }
 
@@ -255,5 +252,86 @@ impl<'a> Batch<'a> {
         }
         self.taken.push((what, path, identity));
         Ok(destination)
+    }
+}
+
+/// Lets old models refer to their data by the names under which these are kept: wherever the process
+/// ends, each model has its data. Keeps the models that may have to be restored.
+fn moor(
+    models: &[(TempPath, OutputFile)],
+    data: &[Replaced],
+    sync: bool,
+) -> Result<Vec<Replaced>, Error> {
+    let data: Vec<Kept> = data.iter().filter_map(Replaced::kept).collect();
+    let mut kept = Vec::new();
+    for (i, (_, target)) in models.iter().enumerate() {
+        let moored = moored(target.path(), &data);
+        // No other file follows the last model.
+        if moored.is_some() || i + 1 < models.len() {
+            kept.push(target.keep()?);
+        }
+        if let Some(moored) = moored {
+            let temporary = target.write(|mut out| out.write_all(&moored))?;
+            if sync {
+                target.sync(&temporary)?;
+            }
+            target.rename(target.name(temporary)?)?;
+            if sync {
+                target.sync_folder();
+            }
+        }
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{read, save};
+    use std::fs;
+    use tempfile::tempdir;
+
+    /// The only weight of a model.
+    fn weight(path: &Path) -> Vec<f32> {
+        let model = read(path).unwrap();
+        model.values().find_map(|(_, v)| v.constant().cloned()).unwrap().to_vec().unwrap()
+    }
+
+    #[test]
+    fn a_model_has_its_data_wherever_the_process_ends() {
+        let folder = tempdir().unwrap();
+        let (model, data) = (folder.path().join("m.onnx"), folder.path().join("m.onnx.data"));
+        let of = |number: &str| -> Model {
+            let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+                main_graph (float[1] x) => (float[1] y) <float[1] w = {NUMBER}> { y = Add (x, w) }"#;
+            text.replace("NUMBER", number).parse().unwrap()
+        };
+        let options = SaveOptions { threshold: 0, ..Weights::External.into() };
+        save(&of("1.0"), &model, options.clone()).unwrap();
+        let target = |path: &Path| match Destination::new(&Output::from(path)).unwrap() {
+            Destination::File(target) => target,
+            Destination::Device(_) => unreachable!(),
+        };
+        let named = |target: &OutputFile, content: &[u8]| {
+            let temporary = target.write(|mut out| out.write_all(content)).unwrap();
+            target.name(temporary).unwrap()
+        };
+        let (old, changed) = (fs::read(&model).unwrap(), 2f32.to_le_bytes());
+        let kept = vec![target(&data).keep().unwrap()];
+        assert_eq!(weight(&model), [1.0]);
+        let models = [(named(&target(&model), b"new"), target(&model))];
+        let kept_models = moor(&models, &kept, false).unwrap();
+        assert_eq!(weight(&model), [1.0]);
+        target(&data).rename(named(&target(&data), &changed)).unwrap();
+        assert_eq!(weight(&model), [1.0]);
+        assert_eq!(fs::read(&data).unwrap(), changed);
+        // After an error, both are restored.
+        drop(kept_models);
+        drop(kept);
+        drop(models);
+        assert_eq!((fs::read(&model).unwrap(), weight(&model)), (old, vec![1.0]));
+        save(&of("3.0"), &model, options).unwrap();
+        assert_eq!(weight(&model), [3.0]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

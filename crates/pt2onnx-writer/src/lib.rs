@@ -34,6 +34,7 @@ mod fields;
 mod file_identity;
 mod gather;
 mod inputs;
+mod moored;
 mod options;
 mod output_file;
 mod parts;

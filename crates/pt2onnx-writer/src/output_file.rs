@@ -3,6 +3,7 @@
 use crate::{
     error::Error,
     file_identity::{Identity, folder, real},
+    moored::Kept,
 };
 use std::{
     collections::BTreeSet,
@@ -250,9 +251,9 @@ impl OutputFile {
         renamed.map_err(self.error("rename the complete file to this"))
     }
 
-    /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is
+    /// Keeps the existing file under a hidden name. It is restored unless the [`Replaced`] is
     /// committed.
-    pub fn replace(&self, named: TempPath) -> Result<Replaced, Error> {
+    pub fn keep(&self) -> Result<Replaced, Error> {
         // Another program may have made it meanwhile.
         let kept = match fs::symlink_metadata(&self.file) {
             Err(_) => None,
@@ -264,9 +265,7 @@ impl OutputFile {
                 Some(aside.map_err(self.error("keep the old file aside"))?.into_temp_path())
             }
         };
-        let replaced = Replaced { path: self.file.clone(), kept, committed: false };
-        self.rename(named)?;
-        Ok(replaced)
+        Ok(Replaced { path: self.file.clone(), kept, committed: false })
     }
 
     /// The folder that the file is in.
@@ -396,6 +395,12 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
+    /// The file, and the path under which it is kept, if there was one.
+    pub fn kept(&self) -> Option<Kept> {
+        let path = self.kept.as_deref()?.to_owned();
+        Some(Kept { identity: Identity::of(&self.path), path })
+    }
+
     pub fn commit(mut self) {
         self.committed = true;
     }
@@ -434,7 +439,10 @@ mod tests {
         let replace = |content: &str| {
             let target = OutputFile::new(&path, path.clone()).unwrap();
             let temporary = target.write(|mut out| out.write_all(content.as_bytes())).unwrap();
-            target.replace(target.name(temporary).unwrap()).unwrap()
+            let named = target.name(temporary).unwrap();
+            let replaced = target.keep().unwrap();
+            target.rename(named).unwrap();
+            replaced
         };
         let content = || fs::read_to_string(&path).ok();
         let replaced = replace("first");
@@ -452,7 +460,9 @@ mod tests {
         fs::write(&gone, "").unwrap();
         let named = TempPath::try_from_path(&gone).unwrap();
         fs::remove_file(&gone).unwrap();
-        assert!(target.replace(named).is_err());
+        let replaced = target.keep().unwrap();
+        assert!(target.rename(named).is_err());
+        drop(replaced);
         assert_eq!(content().as_deref(), Some("first"));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         replace("second").commit();

@@ -14,11 +14,10 @@ use std::path::Path;
 ///
 /// Files are written without a name first. When all are complete, each gets its name, the model
 /// file last. After an error, existing files are unchanged and there are no new ones. The same
-/// holds if the process is killed, on file systems that support files without names (Linux); on
-/// others, hidden files `.NAME.onnx.*.tmp` may remain. For an instant between the first and the
-/// last name, an existing model is beside the new data. If files are replaced, the new ones are
-/// first synced to the disk, so that after a system crash there are the old files or the new ones.
-/// Otherwise nothing is synced.
+/// holds if the process is killed, but hidden files `.NAME.onnx.*.tmp` may remain: while a model and
+/// its data are replaced, the old model refers to the old data by such a name. If files are
+/// replaced, the new ones are first synced to the disk, so that after a system crash there are the
+/// old files or the new ones. Otherwise nothing is synced.
 ///
 /// An existing file keeps its mode and owner, and must be writable. Symbolic links are followed and
 /// stay. A device or pipe is written to, not replaced. No file is written that the model's tensors

@@ -13,5 +13,6 @@ mod tensor;
 mod types;
 
 pub use error::{Invalid, ReadError};
+pub(crate) use open::decode;
 pub use open::{from_bytes, read, read_parts, read_with};
 pub use reading::{ExternalData, Reading};

@@ -74,17 +74,22 @@ fn warned(reading: Reading) -> Model {
 }
 
 fn model(files: Files, bytes: Bytes) -> Result<Reading> {
+    let proto = decode(bytes)?;
+    Reader::new(files).model(proto)
+}
+
+/// The messages of a model's file.
+pub(crate) fn decode(bytes: Bytes) -> Result<ModelProto> {
     let most = bytes.len().saturating_mul(MAX_GROWTH).saturating_add(ALWAYS);
     if decoded_size(&bytes, MODEL, most) > most {
         return Err(ReadError::Memory(bytes.len()));
     }
-    let proto = ModelProto::decode(bytes).map_err(|error| {
+    ModelProto::decode(bytes).map_err(|error| {
         // `prost` has no kind of errors.
         if error.to_string().contains("recursion limit reached") {
             ReadError::Nested
         } else {
             ReadError::Decode { error }
         }
-    })?;
-    Reader::new(files).model(proto)
+    })
 }
