@@ -40,7 +40,7 @@ def inner_parameters(model: object, args: Args, kwargs: Kwargs) -> Generator[Sha
         return
     outer = cast(torch.nn.Module, model)
     own, signature = _shapes.signature(outer), _shapes.signature(inner)
-    # What these do besides is for several processes and devices.
+    # They also serve several processes and devices.
     call: Callable[..., object] = outer.module if isinstance(outer, _PARALLEL) else outer.forward
 
     def forward(*args: object, **kwargs: object) -> object:

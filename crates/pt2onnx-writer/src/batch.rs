@@ -255,8 +255,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Lets old models refer to their data by the names under which these are kept: wherever the process
-/// ends, each model has its data. Keeps the models that may have to be restored.
+/// Lets old models refer to their data by the names under which these are kept: wherever the
+/// process ends, each model has its data. Keeps the models that may have to be restored.
 fn moor(
     models: &[(TempPath, OutputFile)],
     data: &[Replaced],

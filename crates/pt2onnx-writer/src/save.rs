@@ -14,8 +14,8 @@ use std::path::Path;
 ///
 /// Files are written without a name first. When all are complete, each gets its name, the model
 /// file last. After an error, existing files are unchanged and there are no new ones. The same
-/// holds if the process is killed, but hidden files `.NAME.onnx.*.tmp` may remain: while a model and
-/// its data are replaced, the old model refers to the old data by such a name. If files are
+/// holds if the process is killed, but hidden files `.NAME.onnx.*.tmp` may remain: while a model
+/// and its data are replaced, the old model refers to the old data by such a name. If files are
 /// replaced, the new ones are first synced to the disk, so that after a system crash there are the
 /// old files or the new ones. Otherwise nothing is synced.
 ///

@@ -57,7 +57,7 @@ _KEY = "_pt2onnx_output"
 
 
 def output_of(error: BaseException) -> str:
-    """What was held back before an error."""
+    """The output that was held back before an error."""
     return str(vars(error).get(_KEY, ""))
 
 

@@ -34,7 +34,7 @@ _ATOMS = frozenset(
     )
 )
 
-#: Mutable containers, by far the most of which are empty: hooks of modules.
+#: Mutable containers. Most of them are empty: hooks of modules.
 _CONTAINERS = frozenset((dict, collections.OrderedDict, list, set, collections.deque))
 
 #: Classes of containers without attributes.

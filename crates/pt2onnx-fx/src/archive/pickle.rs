@@ -196,7 +196,7 @@ pub struct Rules {
 /// make a value.
 const OPCODE: usize = size_of::<Value>() + 8;
 
-/// Reads a pickle of protocol 2 to 5 into at most `limit` bytes of memory, of which `used` are not
+/// Reads a pickle of protocol 2 to 5 into at most `limit` bytes of memory. `used` of them are not
 /// free.
 ///
 /// # Errors

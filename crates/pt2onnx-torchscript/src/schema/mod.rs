@@ -1,4 +1,4 @@
-//! Schemas of PyTorch's operators, with the types of code, in the order in which PyTorch tries them.
+//! Schemas of PyTorch's operators, with the types of code. Overloads are in PyTorch's order.
 
 mod types;
 
