@@ -69,7 +69,6 @@ impl Evaluator<'_> {
         Ok(made)
     }
 
-    /// A tensor takes the place of another one.
     fn take_place(&mut self, old: &Name, new: &Name) -> Step<()> {
         let object = self.object_of(old);
         if !self.state.is_of_region(&object) {

@@ -13,16 +13,6 @@ use crate::{
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAIL_DUPLICATIONS: usize = 32;
 
-/// The remaining work after a condition that is not known.
-pub(crate) enum BranchResult<'s> {
-    /// Both branches are joined.
-    Joined,
-    /// So is what follows them.
-    End(Flow),
-    /// This branch is taken.
-    Branch(&'s [Stmt]),
-}
-
 impl Evaluator<'_> {
     /// A condition that is not known, tried in this order:
     ///
@@ -32,29 +22,31 @@ impl Evaluator<'_> {
     /// 3. Where data decide whether a tensor is empty, it is taken not to be.
     /// 4. Where sizes of inputs decide, the error names the condition, and the whole method runs
     ///    for each case ([`case_split`](super::case_split)).
+    ///
+    /// Returns the flow after the continuation, if that ran. A branch that is taken joins it.
     pub(crate) fn eval_symbolic_branch<'s>(
         &mut self,
         test: &Value,
         [then, other]: [&'s [Stmt]; 2],
-        continuation: &[&'s [Stmt]],
+        continuation: &mut Vec<&'s [Stmt]>,
         env: &mut Env,
-    ) -> Step<BranchResult<'s>> {
+    ) -> Step<Option<Flow>> {
         let bodies: [Body<'_>; 2] =
             [&|ev, env| ev.block(then, env), &|ev, env| ev.block(other, env)];
         let marks = self.state.marks();
         let mut problem = match self.try_branches(test, bodies, env)? {
-            Ok(Flow::Next) => return Ok(BranchResult::Joined),
-            Ok(flow) => return Ok(BranchResult::End(flow)),
+            Ok(Flow::Next) => return Ok(None),
+            Ok(flow) => return Ok(Some(flow)),
             Err(problem) => problem,
         };
         if !continuation.is_empty() && self.budget.tail_duplications < MAX_TAIL_DUPLICATIONS {
             self.budget.tail_duplications += 1;
             self.state.unwind(marks);
-            let whole = |branch| [continuation, &[branch]].concat();
+            let whole = |branch| [continuation.as_slice(), &[branch]].concat();
             let bodies: [Body<'_>; 2] =
                 [&|ev, env| ev.blocks(whole(then), env), &|ev, env| ev.blocks(whole(other), env)];
             match (&problem, self.try_branches(test, bodies, env)) {
-                (_, Ok(Ok(flow))) => return Ok(BranchResult::End(flow)),
+                (_, Ok(Ok(flow))) => return Ok(Some(flow)),
                 (_, Ok(Err(second))) => problem = second,
                 // The cases may do better.
                 (
@@ -74,7 +66,8 @@ impl Evaluator<'_> {
         };
         self.state.unwind(marks);
         self.note(format!("`{condition}` is taken to be {truth} as nothing is empty"));
-        Ok(BranchResult::Branch(if truth { then } else { other }))
+        continuation.push(if truth { then } else { other });
+        Ok(None)
     }
 
     /// Runs and joins both branches. If they cannot be joined, all but the calls is as before, and
@@ -95,16 +88,15 @@ impl Evaluator<'_> {
             Err(problem) => {
                 env.rewind(variables);
                 self.state.rewind(snapshot);
-                match (test, problem) {
-                    (
-                        Value::Bool(condition),
-                        problem @ (Problem::Branch(_) | Problem::Unsupported(_)),
-                    ) if !of_data(condition) => Ok(Err(Problem::of_sizes(condition, &problem))),
-                    (_, problem @ (Problem::Branch(_) | Problem::Unsupported(_))) => {
-                        Ok(Err(problem))
-                    }
-                    (_, problem) => Err(problem),
+                if !matches!(problem, Problem::Branch(_) | Problem::Unsupported(_)) {
+                    return Err(problem);
                 }
+                Ok(Err(match test {
+                    Value::Bool(condition) if !of_data(condition) => {
+                        Problem::of_sizes(condition, &problem)
+                    }
+                    _ => problem,
+                }))
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::{
     error::Problem,
     eval::{Env, Evaluator, Flow, Step, expected, overload::Bound, unsupported},
     schema::{Param, Schema, Type},
-    state::{Delta, JoinPolicy, State, journal::Changes, liveness::reachable, may_alias},
-    types::{Contents, of_data},
+    state::{Delta, JoinPolicy, State, liveness::reachable, may_alias},
+    types::of_data,
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
 use pt2onnx_fx::{Argument, Name, Node};
@@ -159,12 +159,13 @@ impl Evaluator<'_> {
         let Self { state, memory, numbers, names, policy, .. } = self;
         let (truths, allow_sequences) = (&numbers.truths, policy.allow_sequences);
         let base = Base { state, memory, truths, names, allow_sequences };
-        let mut joiner = Joiner::new(base, sizes, &branches);
+        let mut joiner = Joiner { base, ends: &branches, sizes, joined: Joined::default() };
         let flow = joiner.flows()?;
         let variables =
             if matches!(flow, Flow::Next) { joiner.variables(env)? } else { Vec::new() };
         joiner.items(changed)?;
-        let (joined, phis) = joiner.finish();
+        let mut joined = joiner.joined;
+        let phis = std::mem::take(&mut joined.phis);
         for (name, value) in variables {
             match value {
                 Some(value) => env.insert(name, value),
@@ -178,7 +179,7 @@ impl Evaluator<'_> {
     }
 
     fn apply_joined(&mut self, joined: Joined, deltas: [&Delta; 2]) -> Step<()> {
-        self.steps(usize::try_from(joined.steps).unwrap_or(usize::MAX))?;
+        self.step()?;
         for size in &joined.sizes {
             self.state.facts.constraints.constrain(size, Range::at_least(0));
         }
@@ -199,13 +200,10 @@ impl Evaluator<'_> {
         let [yes, no] = deltas.map(|delta| &delta.contents);
         self.steps(yes.len() + no.len())?;
         for name in yes.keys().chain(no.keys()) {
-            let after = |contents: &Changes<Name, Contents>| match contents.get(name) {
-                Some(contents) => contents.clone(),
-                None => self.state.facts.contents.get(name).cloned(),
-            };
-            let (a, b) = (after(yes), after(no));
-            let both = a.filter(|a| b.as_ref() == Some(a));
-            self.state.facts.contents.set(name.clone(), both);
+            let contents = &mut self.state.facts.contents;
+            let no = contents.after(no, name);
+            let both = contents.after(yes, name).filter(|yes| no.as_ref() == Some(yes));
+            contents.set(name.clone(), both);
         }
         Ok(())
     }

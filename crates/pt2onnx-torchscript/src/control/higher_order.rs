@@ -68,14 +68,11 @@ impl Evaluator<'_> {
     }
 
     fn graph(&self, body: Body, captured: &[Name]) -> Graph {
-        let mut values = Values::default();
-        let mut note = |name: &Name| {
-            if let Some(meta) = self.state.facts.values.get(name) {
-                values.insert(name.clone(), meta.clone());
-            }
-        };
-        body.inputs.iter().chain(captured).for_each(&mut note);
-        body.nodes.iter().flat_map(Node::output_names).for_each(|name| note(&name));
+        let made = body.nodes.iter().flat_map(Node::output_names);
+        let names = body.inputs.iter().chain(captured).cloned().chain(made);
+        let meta =
+            |name: Name| self.state.facts.values.get(&name).cloned().map(|meta| (name, meta));
+        let values: Values = names.filter_map(meta).collect();
         let inputs =
             body.inputs.iter().chain(captured).map(|name| self.value_argument(name)).collect();
         Graph {

@@ -16,46 +16,20 @@ use pt2onnx_fx::{
 };
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::{cell::OnceCell, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 pub(crate) struct Joiner<'j> {
-    base: Base<'j>,
-    ends: &'j [Branch; 2],
+    pub(crate) base: Base<'j>,
+    pub(crate) ends: &'j [Branch; 2],
     /// The condition, if only sizes of inputs decide.
-    sizes: Option<Expr>,
-    /// How much of the heap is older than the branches.
-    old: usize,
-    phis: Vec<Phi>,
-    /// The phis of pairs of tensors.
-    known: FxHashMap<[Name; 2], usize>,
-    /// The lists and dicts of both branches that became one, by both and by each of them.
-    pairs: FxHashMap<[Ref; 2], Ref>,
-    one_of: [FxHashMap<Ref, Ref>; 2],
-    /// The results of the nodes of each branch.
-    made: [OnceCell<FxHashSet<Name>>; 2],
-    joined: Joined,
+    pub(crate) sizes: Option<Expr>,
+    pub(crate) joined: Joined,
 }
 
 impl<'j> Joiner<'j> {
-    pub(crate) fn new(base: Base<'j>, sizes: Option<Expr>, ends: &'j [Branch; 2]) -> Self {
-        let old = ends[0].delta.heap.old;
-        Self {
-            base,
-            ends,
-            sizes,
-            old,
-            phis: Vec::new(),
-            known: FxHashMap::default(),
-            pairs: FxHashMap::default(),
-            one_of: Default::default(),
-            made: Default::default(),
-            joined: Joined::default(),
-        }
-    }
-
-    pub(crate) fn finish(self) -> (Joined, Vec<Phi>) {
-        (self.joined, self.phis)
+    /// How much of the heap is older than the branches.
+    fn old(&self) -> usize {
+        self.ends[0].delta.heap.old
     }
 
     pub(crate) fn flows(&mut self) -> Step<Flow> {
@@ -73,11 +47,7 @@ impl<'j> Joiner<'j> {
         let names: BTreeSet<&Name> = yes.env.keys().chain(no.env.keys()).collect();
         let mut joined = Vec::with_capacity(names.len());
         for name in names {
-            let after = |end: &'j Branch| match end.env.get(name) {
-                Some(value) => value.clone(),
-                None => env.get(name).cloned(),
-            };
-            let value = match (after(yes), after(no)) {
+            let value = match (env.after(&yes.env, name), env.after(&no.env, name)) {
                 (Some(a), Some(b)) => Some(self.values(&a, &b)?),
                 _ => None,
             };
@@ -97,14 +67,14 @@ impl<'j> Joiner<'j> {
         Ok(())
     }
 
-    fn step(&mut self) -> Step<()> {
-        self.joined.steps += 1;
-        let most = Limits::DEFAULT.steps;
-        if self.joined.steps > most { Err(Problem::Steps(most)) } else { Ok(()) }
+    fn step(&self) -> Step<()> {
+        let (work, most) = (&self.base.state.work, Limits::DEFAULT.steps);
+        work.set(work.get() + 1);
+        if work.get() > most { Err(Problem::Steps(most)) } else { Ok(()) }
     }
 
     fn item_at(&self, branch: usize, at: usize) -> Option<Item> {
-        let own = if at < self.old {
+        let own = if at < self.old() {
             self.ends[branch].delta.heap.items.get(&at)
         } else {
             self.joined.items.get(&at)
@@ -165,7 +135,7 @@ impl<'j> Joiner<'j> {
 
     /// The list or dict that is one or the other. Its changes do not reach these.
     fn refs(&mut self, pair: [Ref; 2]) -> Step<Ref> {
-        if let Some(known) = self.pairs.get(&pair) {
+        if let Some(known) = self.joined.pairs.get(&pair) {
             return Ok(*known);
         }
         let [x, y] = pair;
@@ -179,9 +149,10 @@ impl<'j> Joiner<'j> {
         };
         let made = Ref(self.base.state.heap.len() + self.joined.made.len());
         self.joined.made.push(item);
-        self.pairs.insert(pair, made);
-        for (of, known) in pair.into_iter().zip(&mut self.one_of) {
-            if of.0 < self.old {
+        self.joined.pairs.insert(pair, made);
+        let old = self.old();
+        for (of, known) in pair.into_iter().zip(&mut self.joined.one_of) {
+            if of.0 < old {
                 self.joined.copies.push((made, of));
             } else if let Some(other) = known.insert(of, made) {
                 // Both are one list in this branch.
@@ -254,7 +225,7 @@ impl<'j> Joiner<'j> {
         let at = self.phi(operands)?;
         let is_float = matches!(numbers[0], Value::Float(_));
         let symbol = self.base.state.facts.symbols.next(is_float);
-        self.phis[at].numbers.push(symbol.clone());
+        self.joined.phis[at].numbers.push(symbol.clone());
         Ok(match numbers[0] {
             Value::Bool(_) => Value::Bool(Expr::call(Func::Eq, vec![symbol, Expr::ONE])),
             Value::Float(_) => Value::Float(to_float(&symbol)),
@@ -294,7 +265,7 @@ impl<'j> Joiner<'j> {
                 let items = tuple.items.iter().map(|item| self.with_undef(branch, item));
                 return Tuple::checked(items.collect::<Step<_>>()?, tuple.class.clone());
             }
-            Value::List(list) if list.0 >= self.old => {
+            Value::List(list) if list.0 >= self.old() => {
                 self.list_with_undef(branch, *list)?;
                 return Ok(value.clone());
             }
@@ -355,11 +326,10 @@ impl<'j> Joiner<'j> {
         Ok(())
     }
 
-    /// Whether a node of a branch makes a tensor.
     fn makes(&self, branch: usize, name: &Name) -> bool {
         let nodes = &self.ends[branch].delta.nodes;
-        let made =
-            self.made[branch].get_or_init(|| nodes.iter().flat_map(Node::output_names).collect());
+        let made = self.joined.results[branch]
+            .get_or_init(|| nodes.iter().flat_map(Node::output_names).collect());
         made.contains(name)
     }
 
@@ -383,7 +353,7 @@ impl<'j> Joiner<'j> {
     /// A tensor with the elements of one or the other.
     fn tensor(&mut self, operands: [Operand; 2]) -> Step<Name> {
         let at = self.phi(operands)?;
-        Ok(self.phis[at].name.clone())
+        Ok(self.joined.phis[at].name.clone())
     }
 
     /// The position of a phi; of the same tensors there is one.
@@ -392,22 +362,21 @@ impl<'j> Joiner<'j> {
             [Operand::Tensor(x), Operand::Tensor(y)] => Some([x.clone(), y.clone()]),
             _ => None,
         };
-        if let Some(at) = names.as_ref().and_then(|names| self.known.get(names)) {
+        if let Some(at) = names.as_ref().and_then(|names| self.joined.known.get(names)) {
             return Ok(*at);
         }
         let meta = self.joined_meta(&operands)?;
         let name = self.base.names.fresh("cond");
-        let at = self.phis.len();
-        self.known.extend(names.map(|names| (names, at)));
-        self.phis.push(Phi { name, meta: Some(meta), operands, numbers: Vec::new() });
+        let at = self.joined.phis.len();
+        self.joined.known.extend(names.map(|names| (names, at)));
+        self.joined.phis.push(Phi { name, meta: Some(meta), operands, numbers: Vec::new() });
         Ok(at)
     }
 
-    /// The sequence that is one of these.
     fn sequence(&mut self, operands: [Operand; 2]) -> Name {
         let name = self.base.names.fresh("cond");
         let phi = Phi { name: name.clone(), meta: None, operands, numbers: Vec::new() };
-        self.phis.push(phi);
+        self.joined.phis.push(phi);
         name
     }
 
@@ -502,7 +471,6 @@ fn in_order<T>(branch: usize, own: T, other: T) -> [T; 2] {
     if branch == 0 { [own, other] } else { [other, own] }
 }
 
-/// The problem that lists have no common length.
 pub(crate) fn lengths() -> Problem {
     Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
 }

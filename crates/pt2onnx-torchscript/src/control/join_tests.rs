@@ -3,7 +3,7 @@
 
 use super::{
     join::Joiner,
-    phi::{Base, Branch, plain_meta},
+    phi::{Base, Branch, Joined, plain_meta},
 };
 use crate::{
     error::Step,
@@ -67,15 +67,15 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(String, usi
         names: &mut names,
         allow_sequences: false,
     };
-    let mut joiner = Joiner::new(base, None, &ends);
+    let mut joiner = Joiner { base, ends: &ends, sizes: None, joined: Joined::default() };
     assert!(matches!(joiner.flows()?, Flow::Next));
     let variables = joiner.variables(&env)?;
     joiner.items(&BTreeSet::from([0]))?;
-    let (joined, mut phis) = joiner.finish();
+    let Joined { mut phis, items, .. } = joiner.joined;
     if swapped {
         phis.iter_mut().for_each(|phi| phi.operands.reverse());
     }
-    Ok((format!("{variables:?} {:?} {phis:?}", joined.items), phis.len()))
+    Ok((format!("{variables:?} {items:?} {phis:?}"), phis.len()))
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -99,7 +99,6 @@ pub(crate) struct Carried {
     pub(crate) own: bool,
 }
 
-/// The condition of a loop.
 pub(crate) type Condition<'e> = &'e dyn Fn(&mut Evaluator<'_>, &Env) -> Step<Value>;
 
 pub(crate) struct Loop<'e> {

@@ -117,7 +117,7 @@ impl Evaluator<'_> {
     /// The changes of the heap by the body that are not carried. `first` is its first new symbol.
     pub(crate) fn heap_changes(&self, carried: &[Carried], first: &Sym) -> Step<Vec<Change>> {
         let mut found = Vec::new();
-        for (at, before) in self.state.heap.changed() {
+        for (&at, before) in self.state.heap.changed() {
             let of = Ref(at);
             if carried.iter().any(|c| c.place == Place::Elements(of)) {
                 continue;

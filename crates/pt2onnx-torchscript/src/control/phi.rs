@@ -9,10 +9,9 @@ use crate::{
 use pt2onnx_fx::{Name, TensorMeta, strides::contiguous};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use rustc_hash::FxHashMap;
-use std::{collections::BTreeMap, ops::Range};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
-/// A branch at its end.
 pub(crate) struct Branch {
     pub(crate) flow: Flow,
     /// The variables that it assigned.
@@ -28,7 +27,6 @@ pub(crate) struct Phi {
     pub(crate) name: Name,
     /// Its type; none for a sequence.
     pub(crate) meta: Option<TensorMeta>,
-    /// Its operands by branch.
     pub(crate) operands: [Operand; 2],
     /// The symbols of the numbers that are read from it.
     pub(crate) numbers: Vec<Expr>,
@@ -48,13 +46,20 @@ pub(crate) enum Operand {
 /// The state after both branches, where it is not as before.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
+    pub(crate) phis: Vec<Phi>,
+    /// The phis of pairs of tensors.
+    pub(super) known: FxHashMap<[Name; 2], usize>,
     /// Lists and dicts that are one of two, in the order of their positions.
     pub(crate) made: Vec<Item>,
+    /// The same by both, and by each of them.
+    pub(super) pairs: FxHashMap<[Ref; 2], Ref>,
+    pub(super) one_of: [FxHashMap<Ref, Ref>; 2],
+    /// The results of the nodes of each branch.
+    pub(super) results: [OnceCell<FxHashSet<Name>>; 2],
     pub(crate) items: BTreeMap<usize, Item>,
     /// Lists and dicts, and those that they may be.
     pub(crate) copies: Vec<(Ref, Ref)>,
     pub(crate) sizes: Vec<Expr>,
-    pub(crate) steps: u64,
 }
 
 /// All that a join reads, and the supply of names.

@@ -9,19 +9,9 @@ use crate::{
 use pt2onnx_fx::archive::{c10_number, dtype_of_c10};
 use pt2onnx_tensor::DType;
 
-/// Operators that compute in the type of the region.
-const REDUCED: &str = "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d convolution prelu addmm addmv \
-     addr matmul mm mv linear addbmm baddbmm bmm lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell";
-
-const FULL: &str = "native_layer_norm acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh \
-     tan pow softplus gelu layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity \
-     cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss mse_loss \
-     margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss \
-     multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp addcdiv \
-     addcmul atan2 bilinear cross dot equal index_put tensordot add sub mul div";
-
-/// Operators that compute in float32 unless a type is given.
-const SUMS: &str = "prod log_softmax cumprod cumsum sum";
+/// Operators that compute in the type of the region, in float32, and in float32 unless a type is
+/// given.
+const POLICIES: &str = include_str!("autocast.txt");
 
 impl Evaluator<'_> {
     /// The type that operators within a `with` compute in; only autocast on the CPU changes it.
@@ -54,13 +44,13 @@ impl Evaluator<'_> {
         let given = |key: &str| {
             kwargs.iter().any(|(name, value)| name == key && !matches!(value, Value::None))
         };
-        let is_in = |list: &str| list.split_whitespace().any(|op| op == name);
-        let (from, to): (&[DType], DType) = if is_in(REDUCED) {
-            (&[DType::F32], reduced)
-        } else if is_in(FULL) || is_in(SUMS) && !given("dtype") {
-            (&[DType::F16, DType::BF16], DType::F32)
-        } else {
-            return Ok(());
+        let mut policies = POLICIES.lines().filter_map(|line| line.split_once(' '));
+        let policy = policies.find(|(_, ops)| ops.split(' ').any(|op| op == name));
+        let (from, to): (&[DType], DType) = match policy {
+            Some(("lower", _)) => (&[DType::F32], reduced),
+            Some(("sum", _)) if given("dtype") => return Ok(()),
+            Some(_) => (&[DType::F16, DType::BF16], DType::F32),
+            None => return Ok(()),
         };
         if given("out") {
             return Ok(());

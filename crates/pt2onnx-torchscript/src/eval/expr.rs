@@ -207,7 +207,6 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The place of a key in a dict.
     fn entry_of(&mut self, dict: Ref, key: &Value) -> Step<Option<usize>> {
         self.steps(self.entries(dict).len())?;
         self.place_of(self.entries(dict).iter().map(|(key, _)| key), key)
@@ -248,14 +247,12 @@ impl Evaluator<'_> {
         end: &Value,
         step: &Value,
     ) -> Step<Value> {
-        let pick = |length: usize| -> Step<Vec<usize>> {
-            let known = |value: &Value| match value {
-                Value::None => Ok(None),
-                value => value.known_int().map(Some),
-            };
-            let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
-            positions(length, start, end, step)
+        let known = |value: &Value| match value {
+            Value::None => Ok(None),
+            value => value.known_int().map(Some),
         };
+        let pick =
+            |length| positions(length, known(start)?, known(end)?, known(step)?.unwrap_or(1));
         match base {
             Value::List(list) => {
                 if let Some(parts) = self.dyn_list(*list) {

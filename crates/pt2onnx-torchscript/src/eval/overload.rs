@@ -214,7 +214,6 @@ fn keyword<'v>(kwargs: &'v Kwargs, param: &Param) -> Option<&'v Value> {
     kwargs.iter().find(|(name, _)| *name == param.name || old(name)).map(|(_, value)| value)
 }
 
-/// Whether an empty list of this element type fits.
 fn element_fits(element: &Type, ty: &Type) -> bool {
     match (element, ty) {
         (_, Type::Any) => true,

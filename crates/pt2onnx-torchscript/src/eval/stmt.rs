@@ -2,10 +2,7 @@
 
 use crate::{
     archive::FunctionDef,
-    control::{
-        branch::BranchResult,
-        loop_carried::{Condition, assigned},
-    },
+    control::loop_carried::{Condition, assigned},
     eval::{Env, Evaluator, Flow, Step, arith::compare, expected, in_loop, raises, unsupported},
     schema::Type,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
@@ -35,22 +32,21 @@ impl Evaluator<'_> {
                 StmtKind::If { test, then, other } => {
                     let test = self.eval(test, env)?;
                     self.set_at(stmt.at);
-                    let branch = match self.truth(&test)? {
-                        Some(true) => then,
-                        Some(false) => other,
+                    match self.truth(&test)? {
+                        Some(truth) => todo.push(if truth { then } else { other }),
                         None => match (only_raises(then), only_raises(other)) {
-                            (true, false) => other,
-                            (false, true) => then,
+                            (true, false) => todo.push(other),
+                            (false, true) => todo.push(then),
                             _ => {
-                                match self.eval_symbolic_branch(&test, [then, other], &todo, env)? {
-                                    BranchResult::Joined => continue,
-                                    BranchResult::End(flow) => return Ok(flow),
-                                    BranchResult::Branch(branch) => branch,
+                                let branches = [then.as_slice(), other.as_slice()];
+                                let end =
+                                    self.eval_symbolic_branch(&test, branches, &mut todo, env)?;
+                                if let Some(flow) = end {
+                                    return Ok(flow);
                                 }
                             }
                         },
-                    };
-                    todo.push(branch);
+                    }
                     continue;
                 }
                 _ => self.stmt(stmt, env)?,

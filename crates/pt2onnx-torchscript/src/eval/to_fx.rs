@@ -14,7 +14,6 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 impl Evaluator<'_> {
-    /// A value as an argument for a parameter of this type.
     pub(crate) fn argument(&mut self, value: &Value, ty: &Type) -> Step<Argument> {
         let optional = matches!(ty, Type::Optional(_));
         Ok(match (ty.given(), value) {

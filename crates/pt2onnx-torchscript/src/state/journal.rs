@@ -35,6 +35,11 @@ impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
         }
     }
 
+    /// The value of a key after changes that were undone.
+    pub(crate) fn after(&self, changes: &Changes<K, V>, key: &K) -> Option<V> {
+        changes.get(key).cloned().unwrap_or_else(|| self.now.get(key).cloned())
+    }
+
     pub(crate) fn set(&mut self, key: K, value: Option<V>) {
         match value {
             Some(value) => self.insert(key, value),

@@ -80,7 +80,6 @@ pub(crate) struct ConditionalAlias {
     pub(crate) written: FxHashMap<Name, (bool, Site)>,
 }
 
-/// The values that numbers were read from.
 #[derive(Default)]
 pub(crate) struct ReadNumbers {
     /// The results of nodes that symbols which depend on data stand for.
