@@ -81,13 +81,7 @@ impl Evaluator<'_> {
         if self.interface.specs.iter().any(is_state) {
             return unsupported("changing the sizes of a parameter or buffer in place");
         }
-        self.steps(self.memory.write_base.len() + self.memory.identity.len())?;
-        let names =
-            self.memory.write_base.keys().chain(self.memory.identity.keys()).chain([&object]);
-        let names = names.filter(|name| *name != new && self.object_of(name) == object);
-        for name in names.cloned().collect::<Vec<_>>() {
-            self.memory.substitution.insert(name, new.clone());
-        }
+        self.memory.newest.insert(object.clone(), new.clone());
         self.memory.identity.insert(new.clone(), object);
         Ok(())
     }

@@ -16,8 +16,8 @@ pub(crate) struct Memory {
     pub(crate) write_base: FxHashMap<Name, Name>,
     /// The tensors that others have become in place, with other sizes, by what they became.
     pub(crate) identity: FxHashMap<Name, Name>,
-    /// Tensors that others have taken the place of, with other sizes.
-    pub(crate) substitution: FxHashMap<Name, Name>,
+    /// The tensors that have taken the place of others, with other sizes.
+    pub(crate) newest: FxHashMap<Name, Name>,
     /// The nodes that made views, by the names of their results.
     pub(crate) views: FxHashMap<Name, Arc<Node>>,
     /// All classes that operators wrote into.
@@ -59,11 +59,11 @@ impl Memory {
     }
 
     pub(crate) fn current(&self, name: &Name) -> Name {
-        let mut name = name;
-        while let Some(next) = self.substitution.get(name) {
-            name = next;
+        let whole = self.write_base.get(name).unwrap_or(name);
+        match self.newest.get(self.identity.get(whole).unwrap_or(whole)) {
+            Some(newest) if newest != whole => newest.clone(),
+            _ => name.clone(),
         }
-        name.clone()
     }
 
     pub(crate) fn write_base_of(&self, name: &Name) -> Name {
