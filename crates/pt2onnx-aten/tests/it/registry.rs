@@ -52,7 +52,7 @@ fn tensors_of_ops_by_parts() {
     });
     let names: BTreeSet<String> = tensors.collect();
     let names = Vec::from_iter(names).join(" ");
-    let known = "A a append condition end flat index indices mask other prepend repeats self sequences source spacing src \
+    let known = "A a append condition end flat index indices mask other prepend repeats self sequences shape source spacing src \
                  start tensor_indices_or_sections tensors the_template value values weight y";
     assert_eq!(names, known);
 }

@@ -30,8 +30,16 @@ const MEANINGLESS: &[&str] = &[
 ];
 
 /// Tensors that say where, not what: beside complex tensors, they have no imaginary parts.
-const PLACES: &[&str] =
-    &["condition", "index", "indices", "mask", "repeats", "spacing", "tensor_indices_or_sections"];
+const PLACES: &[&str] = &[
+    "condition",
+    "index",
+    "indices",
+    "mask",
+    "repeats",
+    "shape",
+    "spacing",
+    "tensor_indices_or_sections",
+];
 
 /// Whether a parameter of PyTorch's own ops has no meaning in ONNX.
 pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {

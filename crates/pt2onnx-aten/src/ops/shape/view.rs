@@ -1,7 +1,7 @@
 //! Translates ops that reshape, broadcast and permute tensors.
 
 use crate::math::shape::{axes_of, to_recorded};
-use crate::meta::{self, broadcast, sized, unknown};
+use crate::meta::{self, broadcast, fresh, sized, unknown};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
@@ -11,11 +11,13 @@ use crate::{
 };
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_reshape_alias, reshape, parts, meta = meta_view),
     op!(aten::_reshape_alias_copy, reshape, parts, meta = meta_view),
     op!(aten::_reshape_copy, reshape, parts, meta = meta_view),
+    op!(aten::_reshape_from_tensor, reshape_from_tensor, parts, meta = meta_reshape_from_tensor),
     op!(aten::_unsafe_view, reshape, parts, meta = meta_view),
     op!(aten::adjoint, swap_last, complex = adjoint),
     op!(aten::atleast_1d, to_recorded, parts, meta = meta::at_least::<1>),
@@ -66,6 +68,14 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// `Reshape` to the recorded sizes, which PyTorch computed from the parameters.
 fn reshape(cx: &Cx, x: Value, _sizes: Ignored, _more: Ignored) -> Lowered {
     to_recorded(cx, x)
+}
+
+/// `Reshape` to sizes that are a tensor.
+fn reshape_from_tensor(cx: &Cx, x: Value, sizes: Value) -> Lowered {
+    let result = cx.reshape_op(x, cx.cast(sizes, DType::I64), attrs::Reshape { allowzero: true });
+    cx.set_type(result, Type::tensor(cx.dtype(x), cx.out_shape()?));
+    cx.bind_dims(result);
+    Ok(result)
 }
 
 /// Without those of `dims`, or of all dimensions, that have one element: `Reshape` to the recorded
@@ -198,6 +208,13 @@ fn meta_view(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     Ok(sized(cx, x, &meta_filled(cx, cx.numel(x), size)?))
 }
 
+fn meta_reshape_from_tensor(cx: &Cx, x: Value, sizes: Value) -> Lowered {
+    let Some(rank) = cx.numel(sizes).as_int() else {
+        return unknown("the number of its dimensions is dynamic");
+    };
+    Ok(sized(cx, x, &(0..rank).map(|_| fresh(cx)).collect::<Vec<_>>()))
+}
+
 fn meta_broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
     let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v)).collect();
     let size = broadcast(cx, &shapes);
@@ -256,6 +273,11 @@ fn meta_squeeze(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
 checks! {
     // One dimension is inferred.
     "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => "view = Reshape (x, [-1, 2])";
+
+    // Sizes that are a tensor.
+    "aten._reshape_from_tensor(x: f32[s0, 4], sizes: i64[2]) -> f32[u0, u1]" => "
+    _reshape_from_tensor = Reshape <allowzero: int = 1> (x, sizes)
+    ";
 
     // A size that may be 1 may be left out.
     "aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]" => "
