@@ -123,20 +123,20 @@ def of_leaves(
         fixed: Names of dimensions that keep their size.
         growths: The sizes to try.
     """
-    for growth in growths:
-        sizes = _shapes.SizeNames(fixed)
+    sizes = _shapes.SizeNames(fixed)
+    symbols = [[size.split(">")[0] for size in sizes.of(leaf)] for leaf in leaves]
+    dynamic = {name for names in symbols for name in names if not name.isdigit()}
+    for growth in growths if dynamic else ():
+        dims = sizes.related({name: growth(sizes.known[name]) for name in sorted(dynamic)})
         grown: dict[str, object] = {}
-        dims: dict[str, int] = {}
-        for leaf in leaves:
+        for leaf, own in zip(leaves, symbols, strict=True):
             tensor = leaf.value
-            for axis, (name, count) in enumerate(zip(sizes.of(leaf), tensor.shape, strict=True)):
-                if not name.isdigit():
-                    dims[name.split(">")[0]] = growth(count)
-                    tensor = resize(tensor, axis, growth(count))
+            for axis, name in enumerate(own):
+                if name in dims:
+                    tensor = resize(tensor, axis, dims[name])
             grown[leaf.path] = tensor
-        if dims:
-            text = ", ".join(f"{name}={size}" for name, size in dims.items())
-            yield Example(*_leaves.rebuild_call(names, args, kwargs, grown), text)
+        text = ", ".join(f"{name}={size}" for name, size in dims.items())
+        yield Example(*_leaves.rebuild_call(names, args, kwargs, grown), text)
 
 
 def of_program(

@@ -107,6 +107,9 @@ class Exporter:
             made, captured = self._made()
         if captured:
             made._capture_strategy = captured.strategy
+        if request.dynamic_axes:
+            outputs = [name for name in made.output_names if name not in made.input_names]
+            made._name_output_axes(_shapes.output_axes(request.dynamic_axes, outputs))
         if self._legacy:
             model, args, kwargs = self._model, self._args, self._kwargs
             made._drop_unused_inputs(
@@ -173,6 +176,9 @@ class Exporter:
             "weights": "external" if self._external and to_file else None,
         }
         if self._legacy:
+            # Tools that merge models compare the inputs and outputs of torch.onnx's older exporter,
+            # which have no metadata.
+            options["provenance"] = "basic"
             options["aten_nodes"] = (_operators(kind) or "").startswith("aten") or None
             if not request.export_params:
                 options |= {"weights": "none", "keep_initializers_as_inputs": True}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -446,6 +448,44 @@ def _by_input(
             yield cast(torch.Tensor, value), leaf
 
 
+#: Operators of names that are expressions.
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: lambda a, b: a // b if b else 0,
+    ast.Div: lambda a, b: a // b if b else 0,
+}
+
+
+def evaluate(name: str, sizes: Mapping[str, int]) -> int | None:
+    """The value of a name that is an expression of other names; None if it is none, or has names
+    without a size."""
+
+    def value(node: ast.expr) -> int | None:
+        if isinstance(node, ast.Constant):
+            return node.value if type(node.value) is int else None
+        if isinstance(node, ast.Name):
+            return sizes.get(node.id)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            left, right = value(node.left), value(node.right)
+            if left is not None and right is not None:
+                return _OPERATORS[type(node.op)](left, right)
+        return None
+
+    try:
+        return value(ast.parse(name.strip(), mode="eval").body)
+    except SyntaxError:
+        return None
+
+
+def output_axes(axes: Mapping[str, object], outputs: Collection[str]) -> list[tuple[str, int, str]]:
+    """Output, axis and name of each axis of these outputs that ``dynamic_axes`` names."""
+    return [
+        (name, axis, dim) for name in outputs for axis, dim in _named(axes_of(name, axes.get(name)))
+    ]
+
+
 class SizeNames:
     """Names of dynamic sizes.
 
@@ -469,6 +509,19 @@ class SizeNames:
         given = from_front(dict(pairs), leaf.value.dim())
         sizes = enumerate(leaf.value.shape)
         return [self._one(leaf, axis, size, given.get(axis)) for axis, size in sizes]
+
+    def related(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Other sizes, with those that have an expression of others for a name (``past + length``),
+        and have its value in the example, computed from these."""
+        names = {symbol: self.renamed.get(symbol, symbol) for symbol in self.known}
+        known = {names[symbol]: size for symbol, size in self.known.items()}
+        new = {**known, **{names[symbol]: size for symbol, size in sizes.items()}}
+        computed = {
+            symbol: evaluate(names[symbol], new)
+            for symbol in sizes
+            if names[symbol] != symbol and evaluate(names[symbol], known) == self.known[symbol]
+        }
+        return {symbol: computed.get(symbol) or size for symbol, size in sizes.items()}
 
     def _one(self, leaf: TensorLeaf, axis: int, size: int, given: object) -> str:
         is_hint = type(given).__name__ == "_DimHint"

@@ -128,6 +128,16 @@ impl Program {
         self.work(py, |program| program.rename_axes(names))
     }
 
+    /// Names axes of outputs: output, axis and name of each. Returns the reasons why some cannot
+    /// have theirs.
+    fn name_output_axes(
+        &self,
+        py: Python<'_>,
+        names: Vec<(String, i64, String)>,
+    ) -> PyResult<Vec<String>> {
+        self.work(py, |program| Ok(program.name_output_axes(&names)))
+    }
+
     /// Rewrites the model for another opset, names values, fixes sizes, optimises and compresses:
     /// what `options` ask for.
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {

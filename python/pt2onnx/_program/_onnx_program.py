@@ -403,6 +403,13 @@ class ONNXProgram:
             raise TypeError(f"the model takes {takes}, but {len(values)} are given")
         return dict(zip(names, values, strict=False))
 
+    def _name_output_axes(self, names: list[tuple[str, int, str]]) -> None:
+        """Names axes of outputs: output, axis and name of each. Warns of axes that are static."""
+        if names:
+            for problem in self._native.name_output_axes(names):
+                _errors.warn(problem)
+            self._edits.append(lambda program: program.name_output_axes(names))
+
     def _drop_unused_inputs(self, used: Callable[[int], list[int]]) -> None:
         """Removes the inputs that nothing uses.
 

@@ -107,7 +107,7 @@ fn are_distinct(
 }
 
 /// The name, if a dimension can have it.
-fn valid(target: &str, name: &str) -> Result<String, DimError> {
+pub(super) fn valid(target: &str, name: &str) -> Result<String, DimError> {
     let owned = name.to_owned();
     match name.is_empty() || name.starts_with('?') {
         true => Err(DimError::Name(owned)),

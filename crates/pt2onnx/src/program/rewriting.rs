@@ -249,6 +249,17 @@ impl OnnxProgram {
         Ok(dims::apply(&mut self.model, Scope::of(self.imported), &Constraints::new(), &options)?)
     }
 
+    /// Names axes of outputs, each given as the output, the axis and the name. A size that no input
+    /// has gets its name wherever it occurs; otherwise only that axis gets it. Names of outputs
+    /// that the model does not have are ignored.
+    ///
+    /// # Returns
+    /// Names that an axis cannot have, as it is static, or there is none.
+    pub fn name_output_axes(&mut self, names: &[(String, i64, String)]) -> Vec<String> {
+        self.session = Loaded::default();
+        dims::name_outputs(&mut self.model, Scope::of(self.imported), names)
+    }
+
     /// Appends another model. Each of `links` is an output of this model and the input of the other
     /// that it feeds. Without links, outputs feed inputs of equal names, or the only output feeds
     /// the only input. Other inputs and outputs are those of both models. The older opset is raised
