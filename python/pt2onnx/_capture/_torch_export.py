@@ -10,7 +10,7 @@ import dataclasses
 import importlib
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -335,20 +335,44 @@ def _settings(strict: bool) -> Generator[None, None, None]:
     """The state of torch that torch.onnx.export captures in."""
     config = importlib.import_module("torch.fx.experimental._config")
     with contextlib.ExitStack() as stack:
-        # For tensors without memory, recurrent layers only get the shapes of their results.
+        # For tensors without memory, these ops only get the shapes of their results.
         kernels: dict[str, Callable[[Any], object]] = {"[CompositeImplicitAutograd]": _kernel}
         stack.enter_context(_patches.applied("capture", kernels))
         if hasattr(config, "backed_size_oblivious"):
             # Sizes of 0 and 1 stay dynamic.
             stack.enter_context(config.patch(backed_size_oblivious=True))
         if strict:
-            make: dict[str, Callable[[Any], object]] = {"isinstance": lambda _: isinstance}
+            make: dict[str, Callable[[Any], object]] = {
+                "isinstance": lambda _: isinstance,
+                "_get_handlers": _without_sizes,
+            }
             stack.enter_context(_patches.applied("strict", make))
         yield
 
 
-def _kernel(op: object) -> object:
-    return _lstm if op is torch.ops.aten.lstm.input else _recurrent
+def _without_sizes(handlers: Callable[[], Mapping[object, object]]) -> object:
+    """The handlers of Dynamo without that of ``torch._shape_as_tensor``."""
+    excluded: object = torch._shape_as_tensor
+    kept = {key: handler for key, handler in handlers().items() if key is not excluded}
+    return staticmethod(lambda: kept)
+
+
+def _kernel(op: Any) -> object:
+    kernels = {
+        "lstm": _lstm,
+        "_shape_as_tensor": _shape_as_tensor,
+        "_reshape_from_tensor": _reshape_from_tensor,
+    }
+    return kernels.get(op._schema.name.removeprefix("aten::"), _recurrent)
+
+
+def _shape_as_tensor(input: torch.Tensor) -> torch.Tensor:
+    sizes = [torch.scalar_tensor(size, dtype=torch.int64) for size in input.shape]
+    return torch.stack(sizes) if sizes else torch.zeros(0, dtype=torch.int64)
+
+
+def _reshape_from_tensor(input: torch.Tensor, shape: torch.Tensor) -> torch.Tensor:
+    return input.reshape([cast(int, shape[at].item()) for at in range(shape.shape[0])])
 
 
 def _recurrent(
