@@ -46,15 +46,17 @@ class ModuleTrace:
     """A trace of a function of a module.
 
     ``code`` is its module of C++, and ``unit`` the compilation unit that has its types, which the
-    module does not keep. The tensors of the traced module are listed by path.
+    module does not keep. ``modules`` are that module and those in it, each once. The tensors of the
+    traced module are listed by path.
     """
 
     unit: Any
     code: Any
+    modules: list[Any]
     parameters: dict[str, torch.Tensor]
     buffers: dict[str, torch.Tensor]
     attributes: dict[str, torch.Tensor]
-    #: How long tracing took.
+    #: The seconds of CPU time that tracing took.
     seconds: float = 0.0
 
     @property
@@ -68,13 +70,6 @@ class ModuleTrace:
         """Runs the trace."""
         with cast(Any, torch.jit).optimized_execution(False):
             return self.code._get_method("forward")(*tensors)
-
-    def modules(self) -> Iterator[Any]:
-        """Its modules of C++."""
-        found = [self.code]
-        for module in found:
-            found += [child for _, child in _C.ModuleDict(module).items()]
-        return iter(found)
 
     def package(self) -> Package:
         """The archive, without the storages of weights."""
@@ -133,7 +128,7 @@ def trace(
     Raises:
         Exception: The errors of PyTorch.
     """
-    start = time.monotonic()
+    start = time.process_time()
     traced = _tree(module)
     named = cast(Iterator[tuple[str, object]], module.named_modules())
     scopes: dict[object, object] = {part: f"__module.{path}" for path, part in named if path}
@@ -150,7 +145,7 @@ def trace(
         traced.code._create_method_from_trace(
             "forward", function, tuple(examples), no_name, False, False, list(names), False
         )
-    traced.seconds = time.monotonic() - start
+    traced.seconds = time.process_time() - start
     return traced
 
 
@@ -159,7 +154,7 @@ def _tree(module: torch.nn.Module) -> ModuleTrace:
     unit = _C.CompilationUnit()
     tensor_type = _C.TensorType.get()
     made: dict[int, Any] = {}
-    trace = ModuleTrace(unit, None, {}, {}, {})
+    trace = ModuleTrace(unit, None, [], {}, {}, {})
 
     def one(part: torch.nn.Module, path: str) -> Any:
         if id(part) in made:
@@ -181,6 +176,7 @@ def _tree(module: torch.nn.Module) -> ModuleTrace:
         return code
 
     trace.code = one(module, "")
+    trace.modules = list(made.values())
     return trace
 
 

@@ -58,6 +58,27 @@ PATCHES = (
         "2.6-",
         "Dynamo does not know torch.jit.isinstance; Python's takes the same classes",
     ),
+    Patch(
+        "strict",
+        "torch._dynamo.variables.torch:TorchInGraphFunctionVariable",
+        "_get_handlers",
+        "2.6-",
+        "Dynamo takes the result of torch._shape_as_tensor for a torch.Size",
+    ),
+    Patch(
+        "capture",
+        "torch:ops.aten._shape_as_tensor.default",
+        "[CompositeImplicitAutograd]",
+        "2.6-",
+        "torch reads the sizes of tensors without memory as numbers",
+    ),
+    Patch(
+        "capture",
+        "torch:ops.aten._reshape_from_tensor.default",
+        "[CompositeImplicitAutograd]",
+        "2.6-",
+        "torch reads the elements of tensors without memory",
+    ),
     *(
         Patch(
             "capture",
@@ -155,6 +176,16 @@ PATCHES = (
         "_trace_module_map",
         "2.6-",
         "nodes keep the paths of modules without a ScriptModule of Python for each",
+    ),
+    *(
+        Patch(
+            "reads",
+            "torch:Tensor",
+            name,
+            "2.6-",
+            "the tracer warns of each read of a tensor, also of those that are sizes",
+        )
+        for name in ("__bool__", "__int__", "__index__", "__float__", "item")
     ),
     Patch(
         "data",

@@ -165,3 +165,54 @@ class Jumps(torch.nn.Module):
 def test_refuted_traces_warn() -> None:
     with pytest.warns(match="may be wrong"):
         exported(Jumps())
+
+
+TABLE = torch.arange(8.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "writes"),
+    [
+        (lambda x: x.relu_() + TABLE, False),
+        (lambda x: (TABLE * 2).add_(1) + x, False),
+        (lambda x: TABLE.add_(0) + x, True),
+        (lambda x: TABLE[2:].mul_(1).sum() + x, True),
+    ],
+)
+def test_traces_that_write_into_constants(function: Callable[..., Any], writes: bool) -> None:
+    """They run a second time, and are not taken for what the module returned while traced."""
+    traced = _trace.traced(Captured(Call(function), (X.clone(),), {}, None))
+    assert _trace._writes_captured(traced.graph) == writes
+
+
+@pytest.mark.parametrize("long", [0.0, 1e9])
+def test_results_of_the_module_while_it_is_traced(
+    long: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_trace, "_LONG", long)
+    function = lambda x: x * {4: 2.0}.get(x.shape[0], 7.0) + torch.rand(4, 8)  # noqa: E731
+    assert _trace.traced(Captured(Call(function), (X,), {}, None)).refuted
+    function = lambda x: x * 2 + torch.rand(4, 8)  # noqa: E731
+    assert not _trace.traced(Captured(Call(function), (X,), {}, None)).refuted
+
+
+def test_notes_are_on_values_only() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        rows, columns = x.shape
+        torch._assert(rows * 2 < columns + 8, "too many rows")
+        return x * int(rows + 1) if rows % 2 == 0 else x
+
+    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    assert traced.reads_sizes and not traced.notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert exported(function)._capture_strategy != "TraceStrategy"
+    traced = _trace.traced(Captured(Call(lambda x: x * int(x.sum() > 0)), (X,), {}, None))
+    assert not traced.reads_sizes and traced.notes
+
+
+def test_results_without_elements() -> None:
+    """Such as those of a detector that finds nothing."""
+    program = exported(lambda x: (x[x[:, 0] > 2], x[x[:, 0] > 3, :4]))
+    assert program._capture_strategy == "TraceStrategy"
+    assert [list(output.shape) for output in program(X)] == [[0, 8], [0, 4]]
