@@ -27,6 +27,9 @@ class SymNode(Protocol):
     shape_env: Any
 
 
+#: Conditions with a larger bound than this are left out.
+_FAR = 2**28
+
 #: An expression of SymPy, which has no types.
 Expr = Any
 
@@ -78,7 +81,7 @@ class GuardLog:
         Two that are one equation are left out: these sizes belong together.
         """
         pairs = ((_condition(node, answer), place) for node, answer, place in self.fixed)
-        found = {expr: place for expr, place in pairs if expr is not None}
+        found = {expr: place for expr, place in pairs if expr is not None and not _is_far(expr)}
         gaps = {expr: (expr.lts - expr.gts).expand() for expr in found if hasattr(expr, "lts")}
         opposite = {(-gap).expand() for gap in gaps.values()}
         return {expr: place for expr, place in found.items() if gaps.get(expr) not in opposite}
@@ -185,6 +188,8 @@ def as_text(condition: Expr, names: Mapping[str, str]) -> str | None:
     named = condition.subs(sizes)
     if named == sympy.true:
         return None
+    if hasattr(named, "lhs"):
+        named = _as_remainders(named)
     try:
         printers = importlib.import_module("torch.utils._sympy.printers")
         printer = _printer(printers.PythonPrinter)
@@ -203,6 +208,31 @@ def _printer(base: Any) -> Any:
         return repr(float(expr))
 
     return type("Printer", (base,), {"_print_ToFloat": to_float, "_print_Float": number})()
+
+
+def _is_far(condition: Expr) -> bool:
+    """Whether a condition holds unless tensors are larger than any: code that has another way for
+    such tensors looks for more than 2**31 elements."""
+    return bool(hasattr(condition, "gts") and condition.gts.is_number and condition.gts >= _FAR)
+
+
+def _as_remainders(expr: Expr) -> Expr:
+    """An expression with ``t % 8`` for ``t - 8 * (t // 8)``."""
+    for floor in [part for part in sympy.preorder_traversal(expr) if _is_floor_div(part)]:
+        dividend, divisor = floor.args
+        remainder = sympy.Symbol(f"({dividend} % {divisor})", integer=True)
+        shorter = expr.xreplace({floor: (dividend - remainder) / divisor})
+        gap = sympy.expand(shorter.lhs - shorter.rhs)
+        gap = -gap if gap.could_extract_minus_sign() else gap
+        if isinstance(expr, (sympy.Eq, sympy.Ne)):
+            shorter = expr.func(gap, 0)
+        if shorter.count_ops() < expr.count_ops():
+            expr = shorter
+    return expr
+
+
+def _is_floor_div(expr: Expr) -> bool:
+    return type(expr).__name__ == "FloorDiv"
 
 
 def _condition(node: SymNode, answer: object) -> Expr:
