@@ -149,7 +149,10 @@ class Exporter:
             if request.dynamic_shapes is None:
                 request.dynamic_shapes = exportable.dynamic_shapes()
         if not kwargs and args and is_dict(args[-1]) and not self._is_program:
-            args, kwargs = args[:-1], cast(Kwargs, args[-1])
+            last = cast(Kwargs, args[-1])
+            # As in torch.onnx, unless only the dict itself fits.
+            if _shapes.fits(model, args[:-1], last) or not _shapes.fits(model, args, {}):
+                args, kwargs = args[:-1], last
         if self._legacy or request.dynamic_axes is not None:
             # As in torch.onnx.
             kwargs = _shapes.in_order(model, kwargs)

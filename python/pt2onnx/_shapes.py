@@ -351,6 +351,15 @@ def signature(model: Model) -> inspect.Signature:
     return inspect.signature(getattr(model, "forward", model))
 
 
+def fits(model: Model, args: Args, kwargs: Kwargs) -> bool:
+    """Whether a module or function takes these arguments; False if its parameters are unknown."""
+    try:
+        signature(model).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _places(
     names: Sequence[str], leaves: Sequence[object], *, numbers: bool = False
 ) -> dict[str, int]:
