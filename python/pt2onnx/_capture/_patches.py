@@ -195,6 +195,13 @@ PATCHES = (
         "captures do not see what is read and written by x.data",
     ),
     Patch(
+        "attention",
+        "torch.nn.functional",
+        "scaled_dot_product_attention",
+        "2.6-",
+        "its is_causal may be computed from sizes",
+    ),
+    Patch(
         "forward-mode",
         "torch._functorch.eager_transforms",
         "_jvp_with_argnums",

@@ -17,7 +17,7 @@ import torch
 from .. import _compare, _errors, _examples, _pytree
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
-from . import _buffer_branches, _data, _failures, _gradients, _guards, _noise, _patches
+from . import _buffer_branches, _causal, _data, _failures, _gradients, _guards, _noise, _patches
 from ._guards import GuardLog
 
 
@@ -177,6 +177,9 @@ class TorchExport:
         try:
             return export()
         except Exception as error:
+            if not self.strict and _causal.is_about(error):
+                with _causal.computed(model):
+                    return export()
             if self.strict or not _buffer_branches.may_help(model, error):
                 raise
         with _buffer_branches.answered(model) as branches:

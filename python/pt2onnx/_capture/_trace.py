@@ -20,7 +20,17 @@ from .. import _compare, _errors, _examples, _leaves, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model, is_items
-from . import _data, _gradients, _jit, _module_trace, _noise, _patches, _script, _size_reads
+from . import (
+    _causal,
+    _data,
+    _gradients,
+    _jit,
+    _module_trace,
+    _noise,
+    _patches,
+    _script,
+    _size_reads,
+)
 from ._jit import JitGraph, JitNode
 from ._module_trace import ModuleTrace
 from ._script import Script
@@ -312,6 +322,16 @@ def traced(call: Call) -> Traced:
 
 
 def _trace_call(call: Call) -> Traced:
+    try:
+        return _trace_once(call)
+    except TypeError as error:
+        if not _causal.is_about(error):
+            raise
+    with _causal.computed(as_module(call.model)):
+        return _trace_once(call)
+
+
+def _trace_once(call: Call) -> Traced:
     module = as_module(call.model)
     forward: Callable[..., object] = module.forward
     args, kwargs = call.args, call.kwargs

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from helpers import same
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 #: Both exporters of torch.onnx.
 DYNAMO = pytest.mark.parametrize("dynamo", [True, False])
@@ -397,3 +398,60 @@ def test_padded_rows_of_encoders(dynamo: bool) -> None:
     assert program.verification is not None and program.verification.ok
     assert "zeroes" in str(program.verification)
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+class Decoder(nn.Module):
+    """As the attention of Whisper: ``is_causal`` follows from a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        count = x.shape[1]
+        keys = torch.cat([past, x], 1)
+        causal = mask is not None and count > 1
+        q, k, v = self.query(x), self.key(keys), self.value(keys)
+        return scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+@DYNAMO
+def test_is_causal_by_sizes(dynamo: bool) -> None:
+    calls = [
+        (torch.randn(2, count, 8), torch.randn(2, past, 8), torch.ones(3))
+        for count, past in ((5, 2), (1, 4), (3, 3))
+    ]
+    shapes = ({1: "n"}, {1: "past"}, None)
+    check(Decoder().eval(), *calls, dynamic_shapes=shapes, dynamo=dynamo)
+    assert scaled_dot_product_attention is F.scaled_dot_product_attention
+
+
+class Batch(nn.Module):
+    def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return batch["ids"] + batch["mask"]
+
+
+@DYNAMO
+def test_a_dict_as_the_last_argument(dynamo: bool) -> None:
+    """It holds keywords, unless only the dict itself fits."""
+    batch = {"ids": torch.randn(2, 3), "mask": torch.randn(2, 3)}
+    program = pt2onnx.export(Batch(), (batch,), dynamo=dynamo)
+    same(program(batch), Batch()(batch))
+    program = pt2onnx.export(Inner().eval(), ({"tokens": torch.randn(2, 4)},), dynamo=dynamo)
+    assert _feed(program) == ["tokens"]
+
+
+class Branches(nn.Module):
+    """Code that looks for tensors that are too large, or whose sizes are no multiples."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.numel() * 2 > 2**31 or x.shape[0] * x.shape[1] * 4 >= 2**31:
+            x = x.contiguous()
+        return x if x.shape[1] // 8 * 8 == x.shape[1] else x[:, :8]
+
+
+def test_conditions() -> None:
+    with pytest.warns(UserWarning) as caught:
+        pt2onnx.export(Branches(), (torch.randn(2, 32),), dynamic_shapes=({0: "b", 1: "t"},))
+    texts = [str(one.message) for one in caught if "holds only" in str(one.message)]
+    assert len(texts) == 1 and "holds only where (t % 8) == 0:" in texts[0], texts
