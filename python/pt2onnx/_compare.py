@@ -32,9 +32,9 @@ TOLERANCES = {
 
 #: The note on models that are right, but not what PyTorch's fast path computes.
 _FAST_PATH = (
-    "compared with PyTorch without its fast path for TransformerEncoder, which zeroes or cuts padded "
-    "rows (torch.backends.mha.set_fastpath_enabled(False)): in these rows, the model returns what "
-    "PyTorch computes without it"
+    "compared with PyTorch without its fast path for TransformerEncoder, which zeroes or cuts "
+    "padded rows (torch.backends.mha.set_fastpath_enabled(False)): in these rows, the model "
+    "returns what PyTorch computes without it"
 )
 
 

@@ -102,7 +102,7 @@ def from_native(failure: Failure) -> BaseException:
     if text.startswith("no values to write"):
         text += ", or give export_params=False, and add them by ONNXProgram.apply_weights"
     report: dict[str, Any] | None = json.loads(failure.report) if failure.report else None
-    failures = report["failures"] if report else []
+    failures: list[dict[str, Any]] = report["failures"] if report else []
     advice = dict.fromkeys(one["suggestion"] for one in failures if one.get("suggestion"))
     text = "\n".join([text, *(f"What to do: {one}" for one in list(advice)[:2])])
     error = new_error(_CLASSES.get(failure.kind, OnnxExporterError), text, failure.kind)

@@ -171,8 +171,8 @@ class Registered:
     def __init__(self, opset: int | None) -> None:
         #: The translations by op.
         self.table: dict[object, Function] = {}
-        #: The names of the ops, of those that the model has, and of those that were translated since
-        #: the last ``clear``.
+        #: The names of the ops, of those that the model has, and of those that were translated
+        #: since the last ``clear``.
         self._names: set[str] = set()
         self._present: set[str] = set()
         self._called: set[str] = set()
@@ -245,7 +245,7 @@ def _with_defaults(schema: JitSchema, translate: Function) -> Function:
 
     def complete(cx: Cx, *args: object, **kwargs: object) -> object:
         rest = schema.arguments[len(args) :]
-        given = [kwargs[one.name] if one.name in kwargs else one.default_value for one in rest]
+        given = [kwargs.get(one.name, one.default_value) for one in rest]
         return translate(cx, *args, *given)
 
     return complete

@@ -18,7 +18,10 @@ from ._types import Args, Kwargs, is_dict, is_items
 Shapes = Callable[[object], object]
 
 _ANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+_PARALLEL = cast(
+    tuple[type[torch.nn.Module], ...],
+    (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel),
+)
 
 
 @contextlib.contextmanager
@@ -41,7 +44,8 @@ def inner_parameters(model: object, args: Args, kwargs: Kwargs) -> Generator[Sha
     outer = cast(torch.nn.Module, model)
     own, signature = _shapes.signature(outer), _shapes.signature(inner)
     # They also serve several processes and devices.
-    call: Callable[..., object] = outer.module if isinstance(outer, _PARALLEL) else outer.forward
+    parallel = isinstance(outer, _PARALLEL)
+    call: Callable[..., object] = cast(Any, outer).module if parallel else outer.forward
 
     def forward(*args: object, **kwargs: object) -> object:
         return call(*args, **kwargs)
@@ -56,7 +60,7 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
     if not _takes_any(model):
         return None
     if isinstance(model, _PARALLEL):
-        inner: torch.nn.Module = model.module
+        inner: torch.nn.Module = cast(Any, model).module
         return (_inner(inner, args, kwargs) or inner) if _takes_any(inner) else inner
     own_args, own_kwargs = _compare.copied(args, kwargs)
     found: list[torch.nn.Module] = []

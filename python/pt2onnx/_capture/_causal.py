@@ -1,4 +1,4 @@
-"""``is_causal`` that is computed from sizes, which is a number only in Python: ``is_causal=n > 1``."""
+"""``is_causal`` that is computed from sizes, as in ``is_causal=n > 1``."""
 
 from __future__ import annotations
 

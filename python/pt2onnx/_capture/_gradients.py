@@ -38,9 +38,8 @@ class GradientLog:
 
 
 @contextlib.contextmanager
-def logged() -> Generator[GradientLog, None, None]:
+def logged(log: GradientLog) -> Generator[None, None, None]:
     """Logs whether gradients are computed in this context."""
-    log = GradientLog()
 
     def marking(old: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(old)
@@ -54,7 +53,7 @@ def logged() -> Generator[GradientLog, None, None]:
         for attribute in _patches.attributes("gradients"):
             with contextlib.suppress(ImportError, AttributeError):
                 stack.enter_context(_patches.applied("gradients", {attribute: marking}))
-        yield log
+        yield
 
 
 @contextlib.contextmanager
@@ -105,14 +104,15 @@ def _zeros_like(leaf: object) -> object:
 
 def export(model: Any, *args: Any, **options: Any) -> torch.export.ExportedProgram:
     """``torch.export.export`` that records the ops below autograd."""
-    trace: Any = torch.export._trace
+    trace: Any = importlib.import_module("torch.export._trace")
     with enabled(model):
         program: Any = trace._export(model, *args, pre_dispatch=False, **options)
-    modules = (m for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule))
-    ops = {node.target for module in modules for node in module.graph.nodes}
+    root: torch.nn.Module = program.graph_module
+    graphs = [part.graph for part in root.modules() if isinstance(part, torch.fx.GraphModule)]
+    ops = {node.target for graph in graphs for node in graph.nodes}
     table = {op: known for op in ops if (known := _decomposition(op)) is not None}
-    expanded: torch.export.ExportedProgram = program.run_decompositions(table)
-    return expanded if table else program
+    found: torch.export.ExportedProgram = program.run_decompositions(table) if table else program
+    return found
 
 
 def _decomposition(op: object) -> Callable[..., object] | None:

@@ -219,8 +219,9 @@ def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> 
         export = f"`torch.export.export(..., strict={strategy.strict})`"
         step = f"Obtain model graph for `{name}` with {export}..."
         say(step)
+        log = _gradients.GradientLog()
         try:
-            with _gradients.logged() as log:
+            with _gradients.logged(log):
                 captured = strategy.capture(call, failures, may_fix)
             if not strategy.gradients:
                 log.check()

@@ -353,12 +353,13 @@ def _trace_once(call: Call) -> Traced:
 
     inputs = [path.replace(".", "_") for path in paths]
     _sign(flat, inputs)
+    gradients = _gradients.GradientLog()
     with (
         call.snapshot.kept(),
         _patches.replaced(module, "forward", flat),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,
-        _gradients.logged() as gradients,
+        _gradients.logged(gradients),
         torch.no_grad(),
         _compare.same_numbers(),
         _size_reads.dropped(caught) as dropped,

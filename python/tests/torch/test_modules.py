@@ -110,9 +110,6 @@ DATA = [
 ]
 
 
-WEIGHTS = [weights_set, weights_set_by_the_input]
-
-
 @DYNAMO
 @DYNAMIC
 @pytest.mark.parametrize("function", DATA)
@@ -124,9 +121,8 @@ def test_data(function: Any, dynamic: bool, dynamo: bool) -> None:
     calls = [(torch.randn(2, 3),), (torch.randn(5 if dynamic else 2, 3),)]
     shapes = ({0: "n"},) if dynamic else None
     check(model, *calls, dynamic_shapes=shapes, dynamo=dynamo)
-    if function not in WEIGHTS:
-        same(list(model.state_dict().values()), list(state.values()))
-        assert [(id(p), p.data_ptr()) for p in model.parameters()] == parameters
+    same(list(model.state_dict().values()), list(state.values()))
+    assert [(id(p), p.data_ptr()) for p in model.parameters()] == parameters
 
 
 def test_weights_that_are_resized() -> None:
