@@ -1,6 +1,7 @@
 //! The text of values, as PyTorch's interpreter writes it: with C++ streams, not as Python does.
 
 use crate::{
+    builtins::Call,
     error::Problem,
     eval::{Evaluator, Step, unsupported},
     value::{Item, Value, known},
@@ -214,14 +215,19 @@ fn too_few() -> Problem {
     Problem::Raises("RuntimeError: Too few arguments for format string".to_owned())
 }
 
-/// `hex(i)` and the like: the digits of an integer, as `digits` writes its absolute value.
-pub(crate) fn digits(name: &str, value: &Value, digits: fn(u64) -> String) -> Step<Value> {
+/// `bin(i)`, `hex(i)` and `oct(i)`.
+pub(crate) fn digits(call: Call<'_>) -> Step<Value> {
+    let value = call.get(0);
     let e = value.integer()?;
-    Ok(match e.as_int() {
-        Some(i) if i < 0 => Value::str(&format!("-{}", digits(i.unsigned_abs()))),
-        Some(i) => Value::str(&digits(i.unsigned_abs())),
-        None => Value::UnknownStr(format!("{name}({e})").into()),
-    })
+    let Some(i) = e.as_int() else {
+        return Ok(Value::UnknownStr(format!("{}({e})", call.name).into()));
+    };
+    let (sign, size) = (if i < 0 { "-" } else { "" }, i.unsigned_abs());
+    Ok(Value::str(&match call.name {
+        "bin" => format!("{sign}{size:#b}"),
+        "hex" => format!("{sign}{size:#x}"),
+        _ => format!("{sign}{size:#o}"),
+    }))
 }
 
 /// `chr(i)`.

@@ -138,10 +138,10 @@ pub(crate) fn contains(ev: &mut Evaluator<'_>, list: &Value, item: &Value) -> St
     Ok(Value::Bool(found))
 }
 
-/// Whether all of the items are true (`And`), or any (`Or`); `None` if one of them has no truth
-/// value.
-pub(crate) fn all_or_any(ev: &mut Evaluator<'_>, call: Call<'_>, func: Func) -> Found {
+/// Whether all of the items are true, or any; `None` if one of them has no truth value.
+pub(crate) fn all_or_any(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     let [list] = call.args else { return Ok(None) };
+    let func = if call.name == "all" { Func::And } else { Func::Or };
     let mut result = Expr::bool(func == Func::And);
     for item in items(ev, list)? {
         let truth = match (ev.truth(&item)?, ev.truth_of(&item)?) {
@@ -155,9 +155,9 @@ pub(crate) fn all_or_any(ev: &mut Evaluator<'_>, call: Call<'_>, func: Func) -> 
 }
 
 /// The items under an operation of two numbers, from the first on; `None` if it is not one of them.
-pub(crate) fn fold(ev: &mut Evaluator<'_>, call: Call<'_>, op: &str) -> Found {
+pub(crate) fn fold(ev: &mut Evaluator<'_>, call: Call<'_>) -> Found {
     let [list] = call.args else { return Ok(None) };
-    reduce(items(ev, list)?, op)
+    reduce(items(ev, list)?, call.name)
 }
 
 fn reduce(items: Vec<Value>, op: &str) -> Found {

@@ -64,7 +64,8 @@ pub(crate) fn contains(text: &Value, other: &Value) -> Step<Value> {
 }
 
 /// `strip` and its kin, from the left, the right or both.
-pub(crate) fn strip(call: Call<'_>, left: bool, right: bool) -> Step<Value> {
+pub(crate) fn strip(call: Call<'_>) -> Step<Value> {
+    let (left, right) = (call.name != "rstrip", call.name != "lstrip");
     let (mut text, chars) = (call.bytes(0, "")?, call.bytes(1, " \n\t\x0c\x0b")?);
     while let [first, rest @ ..] = text
         && left
@@ -81,22 +82,20 @@ pub(crate) fn strip(call: Call<'_>, left: bool, right: bool) -> Step<Value> {
     of_bytes(text)
 }
 
-/// `center`, `ljust`, `rjust` and `zfill`: a string of at least some width. `before` says how many
-/// of the missing characters are on the left, given the width.
-pub(crate) fn justified(
-    ev: &mut Evaluator<'_>,
-    call: Call<'_>,
-    fill: &'static str,
-    before: fn(usize, usize) -> usize,
-) -> Step<Value> {
+/// `center`, `ljust`, `rjust` and `zfill`: a string of at least some width.
+pub(crate) fn justified(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
     let text = call.bytes(0, "")?;
     let width = usize::try_from(call.int(1, 0)?).unwrap_or(0);
     ev.room(width)?;
-    let &[fill] = call.bytes(2, fill)? else {
+    let &[fill] = call.bytes(2, if call.name == "zfill" { "0" } else { " " })? else {
         return raises("TypeError: the fill character must be exactly one character long");
     };
     let missing = width.saturating_sub(text.len());
-    let before = before(missing, width);
+    let before = match call.name {
+        "ljust" => 0,
+        "center" => missing / 2 + (missing & width & 1),
+        _ => missing,
+    };
     of_bytes(&[&vec![fill; before], text, &vec![fill; missing - before]].concat())
 }
 
@@ -165,8 +164,8 @@ fn ascii(call: Call<'_>) -> Step<&[u8]> {
 }
 
 /// `split` and `rsplit`, between words or at a separator.
-pub(crate) fn split(ev: &mut Evaluator<'_>, call: Call<'_>, last: bool) -> Step<Value> {
-    let text = call.bytes(0, "")?;
+pub(crate) fn split(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let (text, last) = (call.bytes(0, "")?, call.name == "rsplit");
     ev.room(text.len())?;
     if !last && matches!(call.get(1), Value::None) {
         // PyTorch ignores how many are asked for.
@@ -206,13 +205,9 @@ pub(crate) fn chars(ev: &mut Evaluator<'_>, text: &Value) -> Step<Value> {
 }
 
 /// The text before the first or last separator, the separator, and the text after it.
-pub(crate) fn partition(
-    ev: &mut Evaluator<'_>,
-    text: &Value,
-    separator: &Value,
-    last: bool,
-) -> Step<Value> {
-    let (text, separator) = (bytes(text)?, bytes(separator)?);
+pub(crate) fn partition(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
+    let (text, separator) = (call.bytes(0, "")?, call.bytes(1, "")?);
+    let last = call.name == "rpartition";
     ev.room(text.len())?;
     let parts = match find(text, separator, last) {
         Some(at) => [&text[..at], separator, &text[at + separator.len()..]],
@@ -225,6 +220,7 @@ pub(crate) fn partition(
 
 /// A string that is looked for in a text, from a start to an end.
 pub(crate) struct Search<'c> {
+    name: &'c str,
     text: &'c [u8],
     other: &'c [u8],
     start: i64,
@@ -239,7 +235,7 @@ impl<'c> Search<'c> {
         let from_end = |at: i64, end: i64| if at < 0 { at.saturating_add(end).max(0) } else { at };
         let start = from_end(call.int(2, 0)?, size);
         let end = from_end(call.int(3, -1)?, size.saturating_add(1));
-        Ok(Self { text, other, start, end })
+        Ok(Self { name: call.name, text, other, start, end })
     }
 
     /// The substring of C++ between two places.
@@ -256,15 +252,17 @@ impl<'c> Search<'c> {
         (start, end)
     }
 
-    pub(crate) fn starts_or_ends(&self, test: fn(&[u8], &[u8]) -> bool) -> Step<Value> {
+    pub(crate) fn starts_or_ends(&self) -> Step<Value> {
         let (from, to) = self.bounds();
         let within = self.between(from, if to < from { usize::MAX } else { to })?;
+        let starts = self.name == "startswith";
+        let test = if starts { <[u8]>::starts_with } else { <[u8]>::ends_with };
         Ok(test(within, self.other).into())
     }
 
     /// The first or last place, or -1.
-    pub(crate) fn find(&self, last: bool) -> Step<i64> {
-        let (from, to) = self.bounds();
+    pub(crate) fn find(&self) -> Step<i64> {
+        let ((from, to), last) = (self.bounds(), self.name.starts_with('r'));
         let found = if self.end > self.start {
             find(self.between(from, to)?, self.other, last).map(|at| at + from)
         } else {
@@ -273,8 +271,8 @@ impl<'c> Search<'c> {
         Ok(found.map_or(-1, |at| i64::try_from(at).unwrap_or(i64::MAX)))
     }
 
-    pub(crate) fn index(&self, last: bool) -> Step<i64> {
-        match self.find(last)? {
+    pub(crate) fn index(&self) -> Step<i64> {
+        match self.find()? {
             -1 => raises("ValueError: substring not found"),
             at => Ok(at),
         }

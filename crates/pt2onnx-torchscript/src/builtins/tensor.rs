@@ -9,9 +9,7 @@ use crate::{
     types::Contents,
     value::{Value, args, known},
 };
-use pt2onnx_fx::{
-    ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number,
-};
+use pt2onnx_fx::{Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number};
 use pt2onnx_symbolic::{Expr, Func, axis};
 use pt2onnx_tensor::DType;
 
@@ -220,11 +218,7 @@ impl Evaluator<'_> {
         dtype: DType,
         symbol: Expr,
     ) -> Step<(Node, Value)> {
-        let arg = NamedArg {
-            name: "self".into(),
-            kind: ArgKind::Positional,
-            value: Argument::Tensor(tensor.clone()),
-        };
+        let arg = NamedArg::positional("self", Argument::Tensor(tensor.clone()));
         let op = OpName::new("aten", "_local_scalar_dense", "default");
         let mut node = self.node(op, vec![arg])?;
         let (name, expr) = (node.name.clone(), symbol.clone());

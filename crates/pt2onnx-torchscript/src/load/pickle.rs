@@ -303,11 +303,8 @@ impl Evaluator<'_> {
     /// Keeps the other names of a tied weight, as state dicts do.
     fn tied(&mut self, value: &Value, path: &str, role: Role) {
         let (Value::Tensor(name), Role::Parameter | Role::Buffer) = (value, role) else { return };
-        let target = self.interface.specs.iter().find_map(|spec| match spec {
-            InputSpec::Parameter { name: n, target }
-            | InputSpec::Buffer { name: n, target, .. } => (n == name).then_some(target),
-            _ => None,
-        });
+        let spec = self.interface.specs.iter().find(|spec| spec.name() == Some(name));
+        let target = spec.and_then(InputSpec::target);
         let weights = &mut self.interface.weights;
         if let Some(tensor) = target.and_then(|target| weights.get(&**target)).cloned()
             && !weights.contains_key(path)

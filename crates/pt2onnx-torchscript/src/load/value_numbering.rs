@@ -2,7 +2,7 @@
 //! terms.
 
 use crate::eval::Evaluator;
-use pt2onnx_fx::{Argument, InputSpec, Name, Node, SymArg, ValueMeta};
+use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,12 +35,10 @@ impl Evaluator<'_> {
     ) -> Option<Vec<usize>> {
         let mut reader = Reader { terms, of: FxHashMap::default(), zeros: FxHashSet::default() };
         for spec in &self.interface.specs {
-            let (name, text) = match spec {
-                InputSpec::Parameter { name, target }
-                | InputSpec::Buffer { name, target, .. }
-                | InputSpec::TensorConstant { name, target } => (name, format!("weight {target}")),
-                InputSpec::UserInput(Argument::Tensor(name)) => (name, format!("input {name}")),
-                _ => continue,
+            let Some(name) = spec.name() else { continue };
+            let text = match spec.target() {
+                Some(target) => format!("weight {target}"),
+                None => format!("input {name}"),
             };
             let known = self.interface.state_inputs.iter().any(|(_, held, _)| held == name);
             let zero = known.then(|| self.zero(name)).flatten();
@@ -99,20 +97,12 @@ impl Reader<'_> {
 
     /// Replaces names by the numbers of their terms. `None` if something has no term.
     fn rename(&self, value: &mut Argument) -> Option<()> {
-        let term = |name: &mut Name| {
-            *name = Name::from(format!("%{}", self.of.get(name)?));
-            Some(())
-        };
-        match value {
-            Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) => term(name),
-            Argument::Tensors(names) => names.iter_mut().try_for_each(term),
-            Argument::OptionalTensors(names) => names.iter_mut().flatten().try_for_each(term),
-            Argument::Graph { .. } | Argument::NestedTensors(_) => None,
-            Argument::SymInts(items) => {
-                (!items.iter().any(|item| matches!(item, SymArg::Name(_)))).then_some(())
-            }
-            other => other.name().is_none().then_some(()),
-        }
+        let mut is_known = !matches!(value, Argument::Graph { .. });
+        value.for_each_name_mut(&mut |name| match self.of.get(name) {
+            Some(term) => *name = Name::from(format!("%{term}")),
+            None => is_known = false,
+        });
+        is_known.then_some(())
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
         quantized::{Kind, Quantized, Scheme},
     },
 };
-use pt2onnx_fx::{Constant, InputSpec, Name};
+use pt2onnx_fx::{Constant, Name};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::sync::Arc;
@@ -164,14 +164,6 @@ impl Evaluator<'_> {
         self.operator("quantized_decomposed", &format!("{op}_per_{by}"), args, Kwargs::new())
     }
 
-    /// The floats of a quantised tensor; other values stay.
-    fn dequantized(&mut self, value: &Value) -> Step<Value> {
-        match value {
-            Value::Quantized(quantized) => self.floats(quantized),
-            other => Ok(other.clone()),
-        }
-    }
-
     fn floats(&mut self, quantized: &Quantized) -> Step<Value> {
         let ints = self.ints_of(quantized)?;
         self.decomposed("dequantize", ints.into(), quantized.kind, &quantized.scheme)
@@ -233,9 +225,7 @@ impl Evaluator<'_> {
     /// The tensor of the archive that is this parameter or buffer.
     fn saved_tensor(&self, input: &Name) -> Option<&Tensor> {
         let spec = self.interface.specs.iter().find(|spec| spec.name() == Some(input))?;
-        let (InputSpec::Parameter { target, .. } | InputSpec::Buffer { target, .. }) = spec else {
-            return None;
-        };
+        let target = spec.target()?;
         let held = self.interface.weights.get(&**target);
         held.or_else(|| match self.interface.constants.get(&**target) {
             Some(Constant::Tensor(tensor)) => Some(tensor),

@@ -311,7 +311,7 @@ impl Evaluator<'_> {
     }
 
     /// An argument with integers or floats in place of quantised tensors.
-    fn operand_of(&mut self, value: &Value, floats: bool) -> Step<Value> {
+    pub(super) fn operand_of(&mut self, value: &Value, floats: bool) -> Step<Value> {
         match value {
             Value::Quantized(quantized) if floats => self.floats(quantized),
             Value::Quantized(quantized) => Ok(self.ints_of(quantized)?.into()),

@@ -178,7 +178,7 @@ impl Evaluator<'_> {
                 let x = self.input_of(&given.get("qx"), name, given)?;
                 let made = self.packed_conv(x, name, packed)?;
                 if name.starts_with("conv2d_add") {
-                    let other = self.dequantized(&given.get("qaccum"))?;
+                    let other = self.operand_of(&given.get("qaccum"), true)?;
                     self.aten("add", vec![made, other])?
                 } else {
                     made
@@ -209,7 +209,7 @@ impl Evaluator<'_> {
             }
             other => return expected("a quantised tensor", other),
         };
-        self.dequantized(&quantized)
+        self.operand_of(&quantized, true)
     }
 
     fn packed_conv(&mut self, x: Value, name: &str, packed: &Packed) -> Step<Value> {

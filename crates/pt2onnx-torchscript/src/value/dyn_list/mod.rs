@@ -325,12 +325,12 @@ impl Evaluator<'_> {
     }
 
     /// `stack` and `cat`.
-    pub(crate) fn join_parts(&mut self, call: Call<'_>, stacks: bool) -> Step<Value> {
+    pub(crate) fn join_parts(&mut self, call: Call<'_>) -> Step<Value> {
         let (_, parts) = self.parts_of(&call.get(0))?;
         if parts.element != Type::Tensor {
             return unsupported(format!("{} of a list whose length depends on data", call.name));
         }
-        self.joined(&parts, stacks, call.int(1, 0)?)
+        self.joined(&parts, call.name == "stack", call.int(1, 0)?)
     }
 
     /// A list of known length extended by one of unknown length.
