@@ -7,8 +7,8 @@ use common::{OBJECTS, archive, archive_of, flat, module};
 use pt2onnx_fx::archive::Records;
 use pt2onnx_torchscript::{Archive, Error, Limits, Policy};
 
-/// A twentieth of the default, so that the test ends soon.
-const LIMITS: Limits = Limits { steps: 1_000_000, values: 200_000, nodes: 20_000 };
+/// Less than the default, so that the test ends soon.
+const LIMITS: Limits = Limits { steps: 1_000_000, values: 200_000, nodes: 5_000 };
 
 /// The result for an archive: the error, or `done`.
 fn end_with(archive: Result<Archive, Error>, inputs: &str) -> String {
@@ -106,10 +106,10 @@ fn records_that_inflate_are_refused() {
     let big = [&plain[..], &[("m/code/__torch__.py", &*code)]].concat();
     assert!(bomb(&big).contains("bytes"), "{}", bomb(&big));
     // Many of less than the limit.
-    let half = &code[..33 << 20];
+    let half = &code[..22 << 20];
     let two = [("m/code/__torch__.py", half), ("m/code/a.py", half), ("m/code/b.py", half)];
     assert!(bomb(&[&plain[..], &two].concat()).contains("bytes"));
-    let pickle = vec![b'N'; 33 << 20];
+    let pickle = vec![b'N'; 18 << 20];
     let objects = [("m/data.pkl", &*pickle), ("m/code/__torch__.py", forward.as_bytes())];
     assert!(bomb(&objects).contains("bytes"));
     let lists = [b"\x80\x02(", &b"]".repeat(2 << 20)[..], b"l."].concat();
