@@ -46,7 +46,7 @@ impl<'c> Call<'c> {
     }
 
     pub(crate) fn bytes(&self, at: usize, default: &'static str) -> Step<&'c [u8]> {
-        self.args.get(at).map_or(Ok(default.as_bytes()), str::bytes)
+        self.args.get(at).map_or(Ok(default.as_bytes()), bytes)
     }
 
     pub(crate) fn bool(&self, at: usize) -> Step<bool> {
@@ -54,6 +54,15 @@ impl<'c> Call<'c> {
         value.map_or(Ok(false), |value| {
             value.as_bool().map_or_else(|| expected("a known truth value", value), Ok)
         })
+    }
+}
+
+/// The bytes of a string that is known.
+pub(crate) fn bytes(value: &Value) -> Step<&[u8]> {
+    match value {
+        Value::Str(text) => Ok(text.as_bytes()),
+        Value::UnknownStr(_) => crate::eval::arith::unknown_str(),
+        other => expected("a string", other),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     builtins::{
-        Call,
+        Call, bytes,
         format::{Text, raises},
     },
-    eval::{Evaluator, Step, arith, expected, expr, unsupported},
+    eval::{Evaluator, Step, expected, expr, unsupported},
     schema::Type,
     value::Value,
 };
@@ -316,15 +316,6 @@ fn parts<'t>(text: &'t [u8], separator: &[u8], most: usize, last: bool) -> Vec<&
         parts.reverse();
     }
     parts
-}
-
-/// The bytes of a string that is known.
-pub(crate) fn bytes(value: &Value) -> Step<&[u8]> {
-    match value {
-        Value::Str(text) => Ok(text.as_bytes()),
-        Value::UnknownStr(_) => arith::unknown_str(),
-        other => expected("a string", other),
-    }
 }
 
 /// A string of these bytes.

@@ -2,8 +2,8 @@
 //! function, and a row here.
 
 use super::{
-    Call, Found, data_dependent as data, dict as d, environment as e, format as f, list as l,
-    numbers as n, resize, str as s, tensor as t,
+    Call, Found, bytes, data_dependent as data, dict as d, environment as e, format as f,
+    list as l, numbers as n, resize, str as s, tensor as t,
 };
 use crate::{
     eval::{Evaluator, Step, unsupported},
@@ -180,8 +180,8 @@ static BUILTINS: &[Builtin] = &[
         "format",
         Many(|ev, call| s::formatted(call, |text, args| ev.formatted(text, args))),
     ),
-    on(&[Str], "ge", Two(|_, x, y| Ok((s::bytes(x)? >= s::bytes(y)?).into()))),
-    on(&[Str], "gt", Two(|_, x, y| Ok((s::bytes(x)? > s::bytes(y)?).into()))),
+    on(&[Str], "ge", Two(|_, x, y| Ok((bytes(x)? >= bytes(y)?).into()))),
+    on(&[Str], "gt", Two(|_, x, y| Ok((bytes(x)? > bytes(y)?).into()))),
     on(&[Str], "index rindex", Many(|_, call| Ok(s::Search::of(call)?.index()?.into()))),
     on(&[Str], "isalnum", One(|_, x| s::all(x, u8::is_ascii_alphanumeric))),
     on(&[Str], "isalpha", One(|_, x| s::all(x, u8::is_ascii_alphabetic))),
@@ -193,11 +193,11 @@ static BUILTINS: &[Builtin] = &[
     on(&[Str], "istitle", One(|_, x| s::is_title(x))),
     on(&[Str], "isupper", One(|_, x| s::cased(x, u8::is_ascii_uppercase))),
     on(&[Str], "join", Two(s::join)),
-    on(&[Str], "le", Two(|_, x, y| Ok((s::bytes(x)? <= s::bytes(y)?).into()))),
-    on(&[Str], "len", One(|_, x| Ok(s::bytes(x)?.len().into()))),
+    on(&[Str], "le", Two(|_, x, y| Ok((bytes(x)? <= bytes(y)?).into()))),
+    on(&[Str], "len", One(|_, x| Ok(bytes(x)?.len().into()))),
     on(&[Str], "list", One(s::chars)),
     on(&[Str], "lower", One(|_, x| s::mapped(x, |_, c| c.to_ascii_lowercase()))),
-    on(&[Str], "lt", Two(|_, x, y| Ok((s::bytes(x)? < s::bytes(y)?).into()))),
+    on(&[Str], "lt", Two(|_, x, y| Ok((bytes(x)? < bytes(y)?).into()))),
     on(&[Str], "ord", One(|_, x| s::ord(x))),
     on(&[Str], "partition rpartition", Many(s::partition)),
     on(
