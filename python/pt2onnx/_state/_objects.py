@@ -56,6 +56,9 @@ _DEQUE: Any = collections.deque
 _Cache = type(functools.cache(lambda: None))
 _UNSET = object()
 
+#: Classes of globals of libraries that may be state.
+_GLOBALS = _CONTAINERS | {_Cache, collections.defaultdict, torch.Tensor}
+
 
 class Objects:
     """All objects that can be reached from some roots, and what they hold.
@@ -318,10 +321,14 @@ class Objects:
                 self._reach((file,))
 
     def _file(self, file: types.ModuleType) -> None:
-        """The globals of a file: containers, functions, objects, classes that are defined there."""
+        """The globals of a file: containers and caches; of the user's also functions, objects
+        and classes that are defined there."""
         held = {name: value for name, value in vars(file).items() if not _is_special(name)}
         self._hold(vars(file), held, _restore_globals)
         name = file.__name__
+        if not _is_of_user(file):
+            self._reach(value for value in held.values() if type(value) in _GLOBALS)
+            return
         self._reach(
             value
             for value in held.values()
