@@ -356,7 +356,7 @@ def _settings(strict: bool) -> Generator[None, None, None]:
 
 def _without_sizes(handlers: Callable[[], Mapping[object, object]]) -> object:
     """The handlers of Dynamo without that of ``torch._shape_as_tensor``."""
-    excluded: object = torch._shape_as_tensor
+    excluded: object = cast(Any, torch)._shape_as_tensor
     kept = {key: handler for key, handler in handlers().items() if key is not excluded}
     return staticmethod(lambda: kept)
 

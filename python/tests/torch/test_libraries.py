@@ -1,4 +1,4 @@
-"""What the exports of libraries need: names of axes of outputs, bare inputs and outputs, sizes as
+"""Needs of the exports of libraries: names of axes of outputs, bare inputs and outputs, sizes as
 tensors."""
 
 from __future__ import annotations
