@@ -117,6 +117,9 @@ class Artifacts:
             text = program.report_markdown()
             if captured and captured.failures:
                 text += "\n## Captures that failed\n" + _sections(captured.failures)
+            if captured and captured.warnings:
+                listed = "\n".join(captured.warnings)
+                text += f"\n## Warnings of libraries\n\n```\n{listed}\n```\n"
             if checked is not None:
                 text += f"\n## Verification\n\n```\n{checked}\n```\n"
             path = self._write(f"{self._stem}_{status}.md", text + self._times())

@@ -258,7 +258,7 @@ class Capturer:
         self._steps.say(f"{step} ✅")
         for note in notes:
             _errors.warn(f"The model may be wrong for other arguments: {note}")
-        return made, Captured(None, Trace.name, failures)
+        return made, Captured(None, Trace.name, failures, warnings=tracing.traced.warnings)
 
     def _tracing(self, call: Call) -> Tracing:
         """The trace of ``_call`` or ``_free``."""

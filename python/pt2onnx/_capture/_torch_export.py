@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -28,7 +28,8 @@ class Captured:
     ``program`` is None if the strategy is one of TorchScript. ``failures`` are the errors of the
     strategies that were tried before. ``relations`` are assertions of the program about sizes,
     ``conditions`` others under which it is right, and ``flags`` the weights for whose values only
-    it is right, the last two with the place of each.
+    it is right, the last two with the place of each. ``warnings`` are those of libraries, which
+    are not shown.
     """
 
     program: torch.export.ExportedProgram | None
@@ -37,6 +38,7 @@ class Captured:
     relations: list[object] = dataclasses.field(default_factory=list[object])
     conditions: Mapping[_guards.Expr, str] = dataclasses.field(default_factory=dict[object, str])
     flags: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    warnings: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)

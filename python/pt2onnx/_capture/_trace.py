@@ -52,7 +52,7 @@ class Traced:
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
     Python code that read values of tensors. ``reads_sizes`` is whether it read sizes. ``results``
     are those of the module while it was traced, and ``refuted`` is how the trace differs from the
-    module for its own arguments.
+    module for its own arguments. ``warnings`` are those of libraries.
     """
 
     call: Call
@@ -63,6 +63,7 @@ class Traced:
     reads_sizes: bool
     results: list[torch.Tensor]
     refuted: TraceWarning | None = None
+    warnings: list[str] = dataclasses.field(default_factory=list[str])
 
     @property
     def graph(self) -> JitGraph:
@@ -377,7 +378,12 @@ def _trace_once(call: Call) -> Traced:
     gradients.check()
     _inline_functions(code)
     notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
-    return Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), bool(dropped), results)
+    found = Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), bool(dropped), results)
+    others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
+    found.warnings = [
+        f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others
+    ]
+    return found
 
 
 def _inline_functions(code: Any) -> None:

@@ -114,6 +114,12 @@ def test_user_prints_and_warnings_are_shown(capfd: pytest.CaptureFixture[str]) -
     assert captured.out == "talks\n" and captured.err == ""
 
 
+def test_warnings_of_traces_are_in_the_report(tmp_path: pathlib.Path) -> None:
+    pt2onnx.export(Talks().eval(), (X,), dynamo=False, report=True, artifacts_dir=tmp_path)
+    (name,) = files(tmp_path)
+    assert "DeprecationWarning: old" in (tmp_path / name).read_text()
+
+
 def test_errors_are_short(capfd: pytest.CaptureFixture[str]) -> None:
     """The likely cause with its line, and what to do."""
 
