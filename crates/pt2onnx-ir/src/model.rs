@@ -70,6 +70,7 @@ pub struct Model {
     pub(crate) origins: Vec<Origin>,
     pub(crate) modules: Vec<ModuleCall>,
     pub(crate) unknown_dims: usize,
+    pub(crate) edits: u64,
 }
 
 impl Model {
@@ -97,6 +98,7 @@ impl Model {
             origins: Vec::new(),
             modules: Vec::new(),
             unknown_dims: 0,
+            edits: 0,
         }
     }
 
@@ -118,6 +120,12 @@ impl Model {
         RegionId::new(self.regions.len() - 1)
     }
 
+    /// How many edits were made so far: values and neighbours of nodes that were added or moved, and
+    /// uses that were added or dropped.
+    pub fn edits(&self) -> u64 {
+        self.edits
+    }
+
     /// A new unknown dimension, equal to no other.
     pub fn unknown_dim(&mut self) -> Expr {
         self.unknown_dims += 1;
@@ -131,6 +139,7 @@ impl Model {
     }
 
     pub(crate) fn add_value(&mut self, def: Def, ty: Option<Type>) -> Value {
+        self.edits += 1;
         self.values.push(ValueData {
             name: None,
             ty,
@@ -285,6 +294,7 @@ impl Model {
 
     /// Makes `a` and `b` neighbours; `None` is the region's boundary.
     pub(crate) fn link(&mut self, region: RegionId, a: Option<NodeId>, b: Option<NodeId>) {
+        self.edits += 1;
         match a {
             Some(a) => self.links[a.index()].next = b,
             None => self.regions[region.index()].first = b,
@@ -302,12 +312,14 @@ impl Model {
     }
 
     pub(crate) fn note_use(&mut self, value: Option<Value>, at: Use) {
+        self.edits += 1;
         if let Some(v) = value {
             self.values[v.index()].uses.insert(at);
         }
     }
 
     pub(crate) fn drop_use(&mut self, value: Option<Value>, at: Use) {
+        self.edits += 1;
         if let Some(v) = value {
             self.values[v.index()].uses.remove(at);
         }

@@ -20,7 +20,8 @@ main_graph (float[n,4] x) => (float[n,4] y)
 
 fn remove_watches(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    for id in graph.nodes() {
+    let mut walk = graph.walk();
+    while let Some(id) = walk.next(graph.model) {
         let node = &graph.model[id];
         let watches = node.domain == "mylib" && node.op() == "Watch";
         if watches && let Some(x) = node.input(0) {

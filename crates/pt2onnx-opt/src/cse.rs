@@ -2,7 +2,7 @@
 //!
 //! Nodes of a body also see nodes outside it.
 
-use crate::{Changed, GraphMut, Options, Pass, ml_types, pass::Run, pool, rewrite};
+use crate::{Changed, GraphMut, Options, Pass, Walk, ml_types, pass::Run, pool, rewrite};
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Traits, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -34,12 +34,12 @@ pub(crate) static CSE: Pass = Pass {
 
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
 fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    constants(graph.model, options.dedup_weights) | Walk::default().start(graph)
+    constants(graph.model, options.dedup_weights) | Scope::default().start(graph)
 }
 
 /// Also merges layers, and nodes whose weights have equal content.
 pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    Walk { layers: true, share_weights: options.share_weights, ..Walk::default() }.start(graph)
+    Scope { layers: true, share_weights: options.share_weights, ..Scope::default() }.start(graph)
 }
 
 /// Merges equal unnamed constants, with `weights` also named ones, which may get other values.
@@ -96,7 +96,7 @@ fn sample(t: &Tensor, hash: &mut FxHasher) {
 }
 
 #[derive(Default)]
-struct Walk {
+struct Scope {
     /// Whether to visit layers.
     layers: bool,
     /// See [`Options::share_weights`].
@@ -108,15 +108,14 @@ struct Walk {
 }
 
 struct Frame {
-    nodes: std::vec::IntoIter<NodeId>,
+    nodes: Walk,
     /// How many nodes were in scope at its start.
     outer: usize,
 }
 
-impl Walk {
+impl Scope {
     fn start(mut self, graph: &mut GraphMut<'_>) -> Changed {
-        (self.share_weights || self.any_alike(graph.model, &graph.nodes()))
-            && self.walk(graph.model, graph.region)
+        (self.share_weights || self.any_alike(graph.model, &graph.nodes())) && self.walk(graph)
     }
 
     fn any_alike(&self, model: &Model, nodes: &[NodeId]) -> bool {
@@ -131,16 +130,18 @@ impl Walk {
         repeatable(model, node) && (self.layers || !is_layer(model, node))
     }
 
-    fn walk(&mut self, model: &mut Model, root: RegionId) -> Changed {
+    fn walk(&mut self, graph: &mut GraphMut<'_>) -> Changed {
+        let (budget, root) = (graph.budget, graph.region);
+        let model = &mut *graph.model;
         self.seen.reserve(model.nodes(root).count());
         let mut changed = false;
         let frame = |model: &Model, region, outer| Frame {
-            nodes: model.nodes(region).collect::<Vec<_>>().into_iter(),
+            nodes: Walk::new(model.nodes(region).collect(), budget),
             outer,
         };
         let mut stack = vec![frame(model, root, 0)];
         while let Some(top) = stack.last_mut() {
-            let Some(node) = top.nodes.next() else {
+            let Some(node) = top.nodes.next(model) else {
                 let outer = top.outer;
                 stack.pop();
                 // Behind the last region, there is nothing to leave.

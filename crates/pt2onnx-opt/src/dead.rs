@@ -14,9 +14,11 @@ pub(crate) static DEAD: Pass = Pass {
 /// uses, and before the nodes of its bodies.
 fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    let nodes = graph.nodes();
+    let mut nodes = graph.nodes();
+    nodes.reverse();
+    let mut walk = graph.walk_over(nodes);
     let model = &mut *graph.model;
-    for node in nodes.into_iter().rev() {
+    while let Some(node) = walk.next(model) {
         if model.contains(node) && model.is_unused(node) {
             changed |= model.erase(node);
         }

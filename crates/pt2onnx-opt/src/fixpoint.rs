@@ -2,7 +2,9 @@
 //! of a user makes the graph grow.
 
 use crate::{
-    Changed, GraphMut, Measure, Options, Pass, cse,
+    Changed, GraphMut, Measure, Options, Pass,
+    budget::Budget,
+    cse,
     pass::Phase,
     pass_stats::{self, Counts},
 };
@@ -14,23 +16,43 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// Passes that would have changed a graph forever.
+/// Passes that would have changed a graph forever, or took too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Endless {
     /// Their names; a pass of rules has the names of the rules, too: `rules (swap, swap_back)`.
     pub passes: Vec<String>,
-    /// Whether they make the graph larger. Otherwise, they undo each other's changes.
-    pub grows: bool,
+    /// Why they were stopped.
+    pub kind: EndlessKind,
+}
+
+/// Why passes were stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndlessKind {
+    /// They undo each other's changes.
+    UndoEachOther,
+    /// They make the graph larger and larger.
+    Grows,
+    /// In one run, a pass made more edits than a multiple of the size of the graph.
+    TooManyEdits,
 }
 
 impl fmt::Display for Endless {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let passes = self.passes.join(", ");
-        if self.grows {
-            write!(f, "passes that make the model larger and larger were left out: {passes}")
-        } else {
-            write!(f, "passes that undo each other's changes were stopped: {passes}")
+        match self.kind {
+            EndlessKind::UndoEachOther => {
+                write!(f, "passes that undo each other's changes were stopped: {passes}")
+            }
+            EndlessKind::Grows => {
+                write!(f, "passes that make the model larger and larger were left out: {passes}")
+            }
+            EndlessKind::TooManyEdits => write!(
+                f,
+                "the pass {passes} was stopped after too many edits for the size of the model, \
+                 which is right but may be larger or slower than it could be"
+            ),
         }
     }
 }
@@ -83,103 +105,154 @@ pub(crate) fn run_all(
     options: &Options,
     endless: &mut Vec<Endless>,
 ) -> Changed {
+    let nodes = graph.nodes().len();
     if options.active().all(|pass| pass.lowers != Measure::Unknown) {
-        return run_phases(graph, options, usize::MAX, endless).unwrap_or(true);
+        return Driver { options, nodes, most: usize::MAX, endless }.run(graph).unwrap_or(true);
     }
     let before = graph.model.clone();
     let (factor, more) = MAX_GROWTH;
-    let most = graph.nodes().len().saturating_mul(factor).saturating_add(more);
-    run_phases(graph, options, most, endless).unwrap_or_else(|Growing(passes)| {
-        endless.push(Endless { passes: names(passes), grows: true });
+    let most = nodes.saturating_mul(factor).saturating_add(more);
+    let done = Driver { options, nodes, most, endless }.run(graph);
+    done.unwrap_or_else(|Growing(passes)| {
+        endless.push(Endless { passes: names(passes), kind: EndlessKind::Grows });
         *graph.model = before;
         let known = |pass: &Pass| pass.lowers != Measure::Unknown;
         let passes = options.passes.clone().filtered(known);
-        let options = Options { passes, ..options.clone() };
-        run_phases(graph, &options, usize::MAX, endless).unwrap_or(true)
+        let options = &Options { passes, ..options.clone() };
+        Driver { options, nodes, most: usize::MAX, endless }.run(graph).unwrap_or(true)
     })
 }
 
 struct Growing(Changing);
 
-fn run_phases(
-    graph: &mut GraphMut<'_>,
-    options: &Options,
+/// Runs passes over one graph.
+struct Driver<'a> {
+    options: &'a Options,
+    /// How many nodes the graph had before.
+    nodes: usize,
+    /// How many nodes it may get.
     most: usize,
-    endless: &mut Vec<Endless>,
-) -> Result<Changed, Growing> {
-    let of =
-        |phase: Phase| -> Vec<&Pass> { options.active().filter(|p| p.phase == phase).collect() };
-    let (early, late) = (of(Phase::Early), of(Phase::Late));
-    let mut changed = run_early(graph, options, &early, most, endless)?;
-    let mut rounds = Rounds::default();
-    let mut left = options.max_rounds;
-    while left > 0 {
-        left -= 1;
-        let mut changing = Changing::new();
-        if !late.iter().any(|pass| run(pass, graph, options, left, &mut changing)) {
-            break;
-        }
-        changed = true;
-        run_early(graph, options, &early, most, endless)?;
-        if options.max_rounds - left > USUAL_ROUNDS
-            && let Some((passes, more)) = rounds.repeats(graph, changing)
-        {
-            stopped(endless, passes);
-            left = left.min(more);
-        }
-    }
-    for pass in of(Phase::Last) {
-        changed |= run(pass, graph, options, 0, &mut Changing::new());
-    }
-    Ok(changed)
+    endless: &'a mut Vec<Endless>,
 }
 
-fn run_early(
-    graph: &mut GraphMut<'_>,
-    options: &Options,
-    passes: &[&Pass],
-    most: usize,
-    endless: &mut Vec<Endless>,
-) -> Result<Changed, Growing> {
-    // The number of changes so far: now, and when each pass last found nothing to do.
-    let (mut changes, mut idle) = (0, vec![None; passes.len()]);
-    let mut rounds = Rounds::default();
-    let (mut round, mut last) = (0, options.max_rounds);
-    while round < last {
-        let before = changes;
-        let mut changing = Changing::new();
-        for (&pass, idle) in passes.iter().zip(&mut idle) {
-            if *idle == Some(changes) {
-                continue;
+impl Driver<'_> {
+    fn run(mut self, graph: &mut GraphMut<'_>) -> Result<Changed, Growing> {
+        let options = self.options;
+        let of = |phase: Phase| -> Vec<&Pass> {
+            options.active().filter(|p| p.phase == phase).collect()
+        };
+        let (early, late) = (of(Phase::Early), of(Phase::Late));
+        let mut changed = self.run_early(graph, &early)?;
+        let mut rounds = Rounds::default();
+        let mut left = options.max_rounds;
+        while left > 0 {
+            left -= 1;
+            let mut changing = Changing::new();
+            if !late.iter().any(|pass| self.run_pass(pass, graph, left, &mut changing)) {
+                break;
             }
-            if run(pass, graph, options, round, &mut changing) {
-                changes += 1;
-            } else {
-                *idle = Some(changes);
+            changed = true;
+            self.run_early(graph, &early)?;
+            if options.max_rounds - left > USUAL_ROUNDS
+                && let Some((passes, more)) = rounds.repeats(graph, changing)
+            {
+                self.stop(names(passes), EndlessKind::UndoEachOther);
+                left = left.min(more);
             }
         }
-        if changes == before {
-            break;
+        for pass in of(Phase::Last) {
+            changed |= self.run_pass(pass, graph, 0, &mut Changing::new());
         }
-        round += 1;
-        if most < usize::MAX && graph.nodes().len() > most {
-            return Err(Growing(changing));
-        }
-        if round > USUAL_ROUNDS
-            && last == options.max_rounds
-            && let Some((passes, more)) = rounds.repeats(graph, changing)
-        {
-            stopped(endless, passes);
-            last = last.min(round + more);
-        }
+        Ok(changed)
     }
-    Ok(changes > 0)
-}
 
-fn stopped(endless: &mut Vec<Endless>, passes: Changing) {
-    let new = Endless { passes: names(passes), grows: false };
-    if !endless.contains(&new) {
-        endless.push(new);
+    fn run_early(
+        &mut self,
+        graph: &mut GraphMut<'_>,
+        passes: &[&Pass],
+    ) -> Result<Changed, Growing> {
+        // The number of changes so far: now, and when each pass last found nothing to do.
+        let (mut changes, mut idle) = (0, vec![None; passes.len()]);
+        let mut rounds = Rounds::default();
+        let (mut round, mut last) = (0, self.options.max_rounds);
+        while round < last {
+            let before = changes;
+            let mut changing = Changing::new();
+            for (&pass, idle) in passes.iter().zip(&mut idle) {
+                if *idle == Some(changes) {
+                    continue;
+                }
+                if self.run_pass(pass, graph, round, &mut changing) {
+                    changes += 1;
+                } else {
+                    *idle = Some(changes);
+                }
+            }
+            if changes == before {
+                break;
+            }
+            round += 1;
+            if self.most < usize::MAX && graph.nodes().len() > self.most {
+                return Err(Growing(changing));
+            }
+            if round > USUAL_ROUNDS
+                && last == self.options.max_rounds
+                && let Some((passes, more)) = rounds.repeats(graph, changing)
+            {
+                self.stop(names(passes), EndlessKind::UndoEachOther);
+                last = last.min(round + more);
+            }
+        }
+        Ok(changes > 0)
+    }
+
+    /// Runs a pass once, within its [budget](Budget). A pass that exceeds it does not run again.
+    fn run_pass(
+        &mut self,
+        pass: &Pass,
+        graph: &mut GraphMut<'_>,
+        round: usize,
+        changing: &mut Changing,
+    ) -> Changed {
+        let exceeded =
+            Endless { passes: vec![pass.name.to_owned()], kind: EndlessKind::TooManyEdits };
+        if self.endless.contains(&exceeded) {
+            return false;
+        }
+        let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
+        pt2onnx_cancel::check();
+        let before = noted(graph, self.options);
+        let edits = graph.model.edits();
+        let mut rules: BTreeSet<Name> = BTreeSet::new();
+        graph.budget = Budget::of_pass(graph.model, self.nodes);
+        let changed = pass.run_with(graph, self.options, &mut rules);
+        if graph.budget.is_spent(graph.model) {
+            self.endless.push(exceeded);
+        }
+        graph.budget = Budget::UNLIMITED;
+        note(pass.name, before.filter(|_| changed), graph, self.options);
+        let edits = graph.model.edits() - edits;
+        tracing::debug!(pass = pass.name, round, changed, edits, "pass");
+        if changed {
+            changing.entry(pass.name).or_default().extend(rules);
+        }
+        if valid && changed {
+            let errors = pt2onnx_ir::verify(graph.model).err();
+            debug_assert!(
+                errors.is_none(),
+                "{} broke the model: {errors:?}\n{}",
+                pass.name,
+                graph.model
+            );
+        }
+        changed
+    }
+
+    fn stop(&mut self, passes: Vec<String>, kind: EndlessKind) {
+        let new = Endless { passes, kind };
+        if !self.endless.contains(&new) {
+            self.endless.push(new);
+        }
     }
 }
 
@@ -196,35 +269,6 @@ pub(crate) fn note(
     if let (Some(stats), Some(before)) = (&options.stats, before) {
         stats.changed(pass, before, pass_stats::counts(graph.model, graph.region));
     }
-}
-
-fn run(
-    pass: &Pass,
-    graph: &mut GraphMut<'_>,
-    options: &Options,
-    round: usize,
-    changing: &mut Changing,
-) -> Changed {
-    let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
-    pt2onnx_cancel::check();
-    let before = noted(graph, options);
-    let mut rules: BTreeSet<Name> = BTreeSet::new();
-    let changed = pass.run_with(graph, options, &mut rules);
-    note(pass.name, before.filter(|_| changed), graph, options);
-    tracing::debug!(pass = pass.name, round, changed, "pass");
-    if changed {
-        changing.entry(pass.name).or_default().extend(rules);
-    }
-    if valid && changed {
-        let errors = pt2onnx_ir::verify(graph.model).err();
-        debug_assert!(
-            errors.is_none(),
-            "{} broke the model: {errors:?}\n{}",
-            pass.name,
-            graph.model
-        );
-    }
-    changed
 }
 
 /// A hash of the structure, constants and types of a graph, and the number of its nodes.

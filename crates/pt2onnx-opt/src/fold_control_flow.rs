@@ -25,9 +25,9 @@ pub(crate) static FOLD_CONTROL_FLOW: Pass = Pass {
 
 fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    let (nodes, opset) = (graph.nodes(), graph.opset);
+    let (mut walk, opset) = (graph.walk(), graph.opset);
     let model = &mut *graph.model;
-    for id in nodes {
+    while let Some(id) = walk.next(model) {
         let controls = model.contains(id) && model[id].regions().next().is_some();
         if !controls || !model[id].domain.is_empty() || model.is_unused(id) {
             continue;

@@ -151,8 +151,8 @@ pub(crate) fn run(
         .into_iter()
         .find_map(|(at, found)| apply_first(graph, found, &constants, applied).then_some(at));
     let Some(first) = changed else { return false };
-    for &id in &nodes[first + 1..] {
-        pt2onnx_cancel::check();
+    let mut walk = graph.walk_over(nodes[first + 1..].to_vec());
+    while let Some(id) = walk.next(graph.model) {
         let found = matches(graph.model, id, true);
         apply_first(graph, found, &constants, applied);
     }

@@ -1,5 +1,6 @@
 //! The graph that a pass works on.
 
+use crate::budget::{Budget, Walk};
 use pt2onnx_ir::{Model, NodeId, RegionId};
 
 /// Whether a pass changed the model.
@@ -19,13 +20,30 @@ pub struct GraphMut<'m> {
     pub region: RegionId,
     /// The opset of the graph's nodes; a function may import another one than the model.
     pub opset: u32,
+    /// When the pass that works on the graph has to stop.
+    pub(crate) budget: Budget,
 }
 
 impl<'m> GraphMut<'m> {
     /// The main graph of a model.
     pub fn main(model: &'m mut Model) -> Self {
         let opset = model.opset;
-        Self { model, region: Model::MAIN, opset }
+        Self::of(model, Model::MAIN, opset)
+    }
+
+    pub(crate) fn of(model: &'m mut Model, region: RegionId, opset: u32) -> Self {
+        Self { model, region, opset, budget: Budget::UNLIMITED }
+    }
+
+    /// A walk over the graph's nodes in order, which a pass should prefer to
+    /// [`nodes`](Self::nodes): it ends if the pass has to stop.
+    pub fn walk(&self) -> Walk {
+        self.walk_over(self.nodes())
+    }
+
+    /// A walk over what was found in the graph.
+    pub(crate) fn walk_over<T>(&self, items: Vec<T>) -> Walk<T> {
+        Walk::new(items, self.budget)
     }
 
     /// The graph's nodes in order. A node comes before the nodes of its bodies.

@@ -35,6 +35,7 @@
 
 mod analysis;
 mod bounded;
+mod budget;
 mod casts;
 mod cleanup;
 mod contrib_types;
@@ -79,9 +80,10 @@ mod target;
 mod types;
 mod unreachable_branches;
 
+pub use budget::Walk;
 pub use convert::convert;
 pub use dims::regions_of_main;
-pub use fixpoint::Endless;
+pub use fixpoint::{Endless, EndlessKind};
 pub use fusion::Fusion;
 pub use graph::{Changed, GraphMut};
 pub use legalise::{Inexpressible, LegaliseError, legalise, legalise_for, means_the_same};

@@ -46,7 +46,7 @@ pub(crate) fn each_graph_of(
     }
     let imported = hidden && model.imports.insert(DOMAIN.to_owned(), 1).is_none();
     for (region, opset) in graphs {
-        work(&mut GraphMut { model: &mut *model, region, opset });
+        work(&mut GraphMut::of(model, region, opset));
     }
     if imported {
         model.imports.shift_remove(DOMAIN);

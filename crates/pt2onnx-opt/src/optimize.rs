@@ -41,7 +41,7 @@ fn run_all(graph: &mut GraphMut<'_>, options: &Options, endless: &mut Vec<Endles
 fn note_refusals(graph: &GraphMut<'_>, options: &Options) {
     let Some(stats) = &options.stats else { return };
     let mut copy = graph.model.clone();
-    let mut graph = GraphMut { model: &mut copy, region: graph.region, opset: graph.opset };
+    let mut graph = GraphMut::of(&mut copy, graph.region, graph.opset);
     let opset = options.opset.min(graph.opset);
     for pass in options.active() {
         if pass.is_for(&graph, options)
@@ -139,7 +139,7 @@ fn imported_graph(
     settle(graph, options, raised, &taken, endless);
     let simplified = |taken: Taken| {
         move |copy: &mut Model| {
-            let mut graph = GraphMut { model: copy, region, opset: graph_opset };
+            let mut graph = GraphMut::of(copy, region, graph_opset);
             let options = Options { stats: None, ..options.clone() };
             settle(&mut graph, &options, raised, &taken, &mut Vec::new());
         }

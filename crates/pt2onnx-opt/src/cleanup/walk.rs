@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 pub(super) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (nodes, opset) = (graph.nodes(), graph.opset);
+    let mut walk = graph.walk_over(nodes.iter().copied().enumerate().collect());
     let model = &mut *graph.model;
     let keepdims = Keepdims::new(options);
     let found = pool::find(&nodes, |id| may_change(model, id, options, &keepdims).then_some(()));
@@ -22,12 +23,11 @@ pub(super) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     // Users of changed nodes: in order, so that one walk merges a whole chain.
     let mut after = FxHashSet::default();
     let mut changed = false;
-    for (place, id) in nodes.into_iter().enumerate() {
+    while let Some((place, id)) = walk.next(model) {
         let found = found.next_if(|(at, _)| *at == place).is_some();
         if !(found || after.contains(&id)) || !model.contains(id) || model.is_unused(id) {
             continue;
         }
-        pt2onnx_cancel::check();
         let users: SmallVec<[NodeId; 4]> = users(model, id).collect();
         if visit(model, id, opset, options, &keepdims) {
             changed = true;

@@ -8,7 +8,7 @@ use super::{
     bytes::{bytes_of, is_narrow, result_bytes},
     replace,
 };
-use crate::{Changed, Options, Target, eval, folded_constants::FoldedConstants};
+use crate::{Changed, GraphMut, Options, Target, Walk, eval, folded_constants::FoldedConstants};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,7 +24,7 @@ const MAX_COMPUTED: usize = 64 << 20;
 const NODE_SHARE: usize = 2;
 
 pub(super) fn run(
-    model: &mut Model,
+    graph: &mut GraphMut<'_>,
     nodes: &[NodeId],
     options: &Options,
     constants: &FoldedConstants,
@@ -32,6 +32,7 @@ pub(super) fn run(
     let (known, done) = (FxHashMap::default(), FxHashMap::default());
     let mut cones = Cones { options, known, done, bytes: 0, constants };
     let mut order = Vec::new();
+    let model = &mut *graph.model;
     for &id in nodes {
         if model.contains(id) && !model.is_unused(id) && cones.is_known(model, id) {
             cones.known.insert(id, order.len());
@@ -40,7 +41,9 @@ pub(super) fn run(
     }
     let mut gone = FxHashSet::default();
     let mut changed = false;
-    for &id in order.iter().rev() {
+    order.reverse();
+    let mut walk = Walk::new(order, graph.budget);
+    while let Some(id) = walk.next(model) {
         if gone.contains(&id) {
             continue;
         }

@@ -6,7 +6,7 @@ mod replace;
 mod weights;
 
 use crate::{
-    Changed, GraphMut, Options, Pass, Target, analysis::users, eval,
+    Changed, GraphMut, Options, Pass, Target, Walk, analysis::users, eval,
     folded_constants::FoldedConstants, pass::Run, pool,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
@@ -48,18 +48,18 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut found = found.into_iter().peekable();
     // Nodes that have a new constant as input.
     let mut fed = FxHashSet::default();
-    for (place, &node) in nodes.iter().enumerate() {
+    let mut walk = Walk::new(nodes.iter().copied().enumerate().collect(), graph.budget);
+    while let Some((place, node)) = walk.next(model) {
         let found = found.next_if(|(at, _)| *at == place).map(|(_, results)| results);
         if !model.contains(node) || found.is_none() && !fed.contains(&node) {
             continue;
         }
-        pt2onnx_cancel::check();
         if let Some(results) = found.flatten().or_else(|| fold.results(model, node)) {
             fed.extend(users(model, node));
             changed |= replace::by_constants(model, node, &[node], results);
         }
     }
-    changed | cone::run(model, &nodes, options, &constants)
+    changed | cone::run(graph, &nodes, options, &constants)
 }
 
 /// Whether a node may be folded although its inputs are no constants.
@@ -69,7 +69,8 @@ fn may_be_known(node: &Node) -> bool {
 
 /// Makes the values of `Constant` nodes constants.
 pub(crate) fn constants(graph: &mut GraphMut<'_>) {
-    for id in graph.nodes() {
+    let mut walk = graph.walk();
+    while let Some(id) = walk.next(graph.model) {
         let model = &mut *graph.model;
         let constant = Some(&model[id]).filter(|n| n.is("Constant"));
         let tensor = constant.and_then(Node::given_tensor);

@@ -7,7 +7,8 @@ use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 /// `Attention`, if they are outputs of the graph and nothing else uses them.
 pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    for id in graph.nodes() {
+    let mut walk = graph.walk();
+    while let Some(id) = walk.next(graph.model) {
         let model = &mut *graph.model;
         let node = &model[id];
         let plain = node.is("Attention")

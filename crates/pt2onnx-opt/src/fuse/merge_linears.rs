@@ -6,7 +6,7 @@ use super::{
     concat_columns::Columns,
     ort_reserved::{is_attention, is_quantized},
 };
-use crate::{Changed, GraphMut, Options, grouped::grouped, opsets::SIZES_AS_INPUTS};
+use crate::{Changed, GraphMut, Options, Walk, grouped::grouped, opsets::SIZES_AS_INPUTS};
 use indexmap::IndexSet;
 use pt2onnx_ir::{
     Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Value, attrs,
@@ -59,8 +59,9 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
     let layers = nodes.into_iter().filter_map(|id| layer(model, id));
+    let mut walk = Walk::new(grouped(layers).into_iter().collect(), graph.budget);
     let mut changed = false;
-    for (kind, mut group) in grouped(layers) {
+    while let Some((kind, mut group)) = walk.next(model) {
         let Some(last) = group.pop() else { continue };
         group.retain(|layer| layer.weight.are_like(&last.weight, model));
         group.push(last);

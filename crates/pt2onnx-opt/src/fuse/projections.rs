@@ -2,7 +2,7 @@
 //! each a `Gemm`, with its bias.
 
 use super::{Measure, Pass, Phase, Run, ort_reserved::is_feature_map};
-use crate::{Changed, GraphMut, Options, grouped::grouped, pool};
+use crate::{Changed, GraphMut, Options, Walk, grouped::grouped, pool};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -37,8 +37,10 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         let (x, projection) = projection(model, id)?;
         Some(((x, model[id].region()), projection))
     });
+    let groups = grouped(found.into_iter().map(|(_, projection)| projection));
+    let mut walk = Walk::new(groups.into_iter().collect(), graph.budget);
     let mut changed = false;
-    for ((x, _), group) in grouped(found.into_iter().map(|(_, projection)| projection)) {
+    while let Some(((x, _), group)) = walk.next(model) {
         changed |= flatten(model, x, &group).is_some();
     }
     changed

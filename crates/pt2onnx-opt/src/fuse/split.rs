@@ -2,7 +2,7 @@
 
 use super::{Pass, Phase, Run};
 use crate::{
-    Changed, GraphMut, Options, cse, eval, grouped::grouped, opsets::SIZES_AS_INPUTS, pool,
+    Changed, GraphMut, Options, Walk, cse, eval, grouped::grouped, opsets::SIZES_AS_INPUTS, pool,
     rewrite::add_split, slices, substitute,
 };
 use pt2onnx_ir::{Model, NodeId, Value};
@@ -33,8 +33,10 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         let (x, axis, part) = part(model, id)?;
         Some(((x, model[id].region(), axis), part))
     });
+    let groups = grouped(found.into_iter().map(|(_, part)| part));
+    let mut walk = Walk::new(groups.into_iter().collect(), graph.budget);
     let mut changed = false;
-    for ((_, _, axis), parts) in grouped(found.into_iter().map(|(_, part)| part)) {
+    while let Some(((_, _, axis), parts)) = walk.next(model) {
         changed |= split(model, axis, parts).is_some();
     }
     // No pass runs after this one: sizes that the model has already are merged here.
