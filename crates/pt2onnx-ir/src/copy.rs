@@ -5,7 +5,7 @@ use crate::{
     Attribute, Attributes, Def, Function, InsertPoint, Model, ModuleCall, ModuleId, NodeId, Origin,
     OriginId, RegionId, Type, Value, is_unknown,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// No model gets more nodes than these by inlining: functions that call each other twice grow
@@ -16,19 +16,28 @@ impl Model {
     /// Copies a function of another model, and the functions that it calls, unless this model has
     /// them already.
     pub fn copy_function(&mut self, from: &Model, function: &Function) {
-        let mut todo = vec![function];
+        self.copy_functions(from, [function]);
+    }
+
+    /// As [`copy_function`](Self::copy_function), for several functions.
+    pub fn copy_functions<'a>(
+        &mut self,
+        from: &'a Model,
+        functions: impl IntoIterator<Item = &'a Function>,
+    ) {
+        let (own, index) = (self.function_index(), from.function_index());
+        let mut todo: Vec<&Function> = functions.into_iter().collect();
+        todo.reverse();
+        let mut copied = FxHashSet::default();
         while let Some(function) = todo.pop() {
-            if self.functions.iter().any(|f| f.is_same_as(function)) {
+            if own.same_as(self, function).is_some() || !copied.insert(function.body) {
                 continue;
             }
             let mut copy = Copier::new(from, self);
             let body = copy.region(function.body);
             self.functions.push(Function { body, ..function.clone() });
-            let called = from.nodes_in(&[function.body]).into_iter().filter_map(|n| {
-                let mut functions = from.functions.iter();
-                functions.find(|f| f.is_called_by(&from[n]))
-            });
-            todo.extend(called);
+            let nodes = from.nodes_in(&[function.body]).into_iter();
+            todo.extend(nodes.filter_map(|n| index.called(from, &from[n])));
         }
     }
 
@@ -50,9 +59,7 @@ impl Model {
     /// ```
     pub fn append_graph(&mut self, other: &Model, given: &[(Value, Value)]) {
         self.finish_all_outputs();
-        for function in &other.functions {
-            self.copy_function(other, function);
-        }
+        self.copy_functions(other, &other.functions);
         let mut outputs: Vec<Value> = self.output_values().collect();
         outputs.retain(|output| given.iter().all(|(_, value)| value != output));
         let mut copy = Copier::new(other, self);
@@ -105,13 +112,14 @@ impl Model {
             return Ok(());
         }
         let library = self.clone();
+        let index = library.function_index();
         let mut todo = self.graph_nodes();
         todo.reverse();
         let mut inlined = 0;
         while let Some(id) = todo.pop() {
             // Bodies that are given to a function are gone with the call.
-            let called = |f: &&Function| self.contains(id) && f.is_called_by(&self[id]);
-            let Some(function) = library.functions.iter().find(called) else {
+            let call = self.contains(id).then(|| &self[id]);
+            let Some(function) = call.and_then(|call| index.called(&library, call)) else {
                 continue;
             };
             let made = self.inline(&library, function, id)?;

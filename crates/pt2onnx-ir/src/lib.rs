@@ -93,7 +93,7 @@ pub use builder::{Builder, Diagnostic, Diagnostics, Operand, Reduction};
 pub use copy::InlineError;
 pub use dot::dot;
 pub use extract::ExtractError;
-pub use function::Function;
+pub use function::{Function, FunctionIndex};
 pub use generated::attrs;
 pub use graph::Graph;
 pub use ids::{ModuleId, NodeId, OriginId, RegionId, Value};

@@ -5,7 +5,6 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::{SmallVec, smallvec};
 use smol_str::format_smolstr;
-use std::slice;
 
 /// Key in the metadata of a value that has another name in the source program: that name.
 pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
@@ -15,7 +14,7 @@ pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
 pub const FOLDED_FROM: &str = "pkg.pt2onnx.folded_from";
 
 /// Names in use. The set keeps their order, because lookups mostly follow it.
-type Taken = IndexSet<Name, FxBuildHasher>;
+type Names = IndexSet<Name, FxBuildHasher>;
 
 impl Model {
     /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique
@@ -51,8 +50,7 @@ impl Model {
     /// Returns whether each value had no name before.
     fn name_values(&mut self) -> Vec<bool> {
         let scopes = self.scopes();
-        let mut taken = vec![Taken::default(); scopes.count];
-        taken[0].reserve(scopes.of.len());
+        let mut taken = Taken::new(scopes.count, scopes.of.len());
         let mut nameless = Vec::new();
         for value in self.naming_order(&scopes) {
             let data = &self[value];
@@ -64,7 +62,7 @@ impl Model {
                 continue;
             };
             let seen = scopes.seen_in(self, value);
-            if let Some(new) = another(name, &mut taken, &seen) {
+            if let Some(new) = taken.another(name, &seen) {
                 self[value].name = Some(new);
             }
         }
@@ -75,8 +73,8 @@ impl Model {
             let seen = scopes.seen_in(self, value);
             let weight = self[value].constant().and_then(|_| self.weight_name(value));
             self[value].name = Some(match weight {
-                Some(name) => another(&name, &mut taken, &seen).unwrap_or(name),
-                None => fresh("val", &mut counter, &taken, &seen),
+                Some(name) => taken.another(&name, &seen).unwrap_or(name),
+                None => taken.fresh("val", &mut counter, &seen),
             });
         }
         were_nameless
@@ -107,13 +105,14 @@ impl Model {
 
     /// `nameless` says which values had no name before they got a number.
     fn name_nodes(&mut self, nameless: &[bool]) {
-        let (mut taken, mut results, mut others) = (Taken::default(), Vec::new(), Vec::new());
+        let (mut results, mut others) = (Vec::new(), Vec::new());
         let mut count = vec![0; self.origins.len()];
         let nodes = self.all_nodes();
-        taken.reserve(nodes.len());
+        let mut taken = Taken::new(1, nodes.len());
+        let graph = Seen::In(smallvec![0]);
         for node in nodes {
             if let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) {
-                if let Some(new) = another(name, slice::from_mut(&mut taken), &[0]) {
+                if let Some(new) = taken.another(name, &graph) {
                     self[node].name = Some(new);
                 }
                 continue;
@@ -136,7 +135,7 @@ impl Model {
                 name = format_smolstr!("{name}__{}", given[origin.index()]);
                 given[origin.index()] += 1;
             }
-            let new = another(&name, slice::from_mut(&mut taken), &[0]);
+            let new = taken.another(&name, &graph);
             self[node].name = Some(new.unwrap_or(name));
         }
         let (mut counter, mut numbers) = (0, FxHashMap::<Name, usize>::default());
@@ -148,7 +147,7 @@ impl Model {
                     // A source node may have become thousands of nodes.
                     let number = numbers.entry(name.clone()).or_default();
                     let mut candidate = name.clone();
-                    while !taken.insert(candidate.clone()) {
+                    while !taken.insert(&candidate, &graph) {
                         *number += 1;
                         candidate = format_smolstr!("{name}_{number}");
                     }
@@ -156,7 +155,7 @@ impl Model {
                 }
                 None => {
                     let prefix = format_smolstr!("node_{}", self[node].op);
-                    fresh(&prefix, &mut counter, slice::from_ref(&taken), &[0])
+                    taken.fresh(&prefix, &mut counter, &graph)
                 }
             });
         }
@@ -229,43 +228,91 @@ impl Scopes {
 
     /// The scopes in which a value's name means the value: no other one may have it there. Any
     /// function can use a constant.
-    fn seen_in(&self, model: &Model, value: Value) -> SmallVec<[usize; 1]> {
+    fn seen_in(&self, model: &Model, value: Value) -> Seen {
         match model[value].constant() {
-            _ if self.count == 1 => smallvec![0],
-            Some(_) => (0..self.count).collect(),
+            _ if self.count == 1 => Seen::In(smallvec![0]),
+            Some(_) => Seen::Everywhere,
             None => {
                 let captured = self.captured.get(&value).into_iter().flatten().copied();
-                std::iter::once(self.of[value.index()]).chain(captured).collect()
+                Seen::In(std::iter::once(self.of[value.index()]).chain(captured).collect())
             }
         }
     }
 }
 
-/// Takes a name in scopes; if it is taken already in one of them, takes and returns another one.
-fn another(name: &Name, taken: &mut [Taken], scopes: &[usize]) -> Option<Name> {
-    // Most names are in one scope, and free.
-    if let [scope] = scopes
-        && taken[*scope].insert(name.clone())
-    {
-        return None;
-    }
-    let numbered = (1..).map(|n| format_smolstr!("{name}_{n}"));
-    let mut names = std::iter::once(name.clone()).chain(numbered);
-    let free = names.find(|name| scopes.iter().all(|&scope| !taken[scope].contains(name)))?;
-    for &scope in scopes {
-        taken[scope].insert(free.clone());
-    }
-    (free != *name).then_some(free)
+/// The scopes in which a name means the same.
+enum Seen {
+    Everywhere,
+    In(SmallVec<[usize; 1]>),
 }
 
-/// A name that is not taken in these scopes. It is not added to `taken`: the next one has another
-/// number.
-fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken], scopes: &[usize]) -> Name {
-    loop {
-        let candidate = format_smolstr!("{prefix}_{counter}");
-        *counter += 1;
-        if scopes.iter().all(|&scope| !taken[scope].contains(&candidate)) {
-            return candidate;
+/// The names that are taken.
+struct Taken {
+    /// In each scope, but those that are taken everywhere.
+    scopes: Vec<Names>,
+    everywhere: Names,
+    /// In any scope, if there are several.
+    anywhere: Names,
+}
+
+impl Taken {
+    /// No names, with memory for so many in the first scope.
+    fn new(scopes: usize, names: usize) -> Self {
+        let mut scopes = vec![Names::default(); scopes];
+        if let Some(first) = scopes.first_mut() {
+            first.reserve(names);
+        }
+        Self { scopes, everywhere: Names::default(), anywhere: Names::default() }
+    }
+
+    fn has(&self, name: &Name, seen: &Seen) -> bool {
+        match seen {
+            Seen::Everywhere => self.anywhere.contains(name),
+            Seen::In(scopes) => {
+                self.everywhere.contains(name)
+                    || scopes.iter().any(|&scope| self.scopes[scope].contains(name))
+            }
+        }
+    }
+
+    /// Takes a name in scopes, unless it is taken already in one of them.
+    fn insert(&mut self, name: &Name, seen: &Seen) -> bool {
+        if let (Seen::In(scopes), [only]) = (seen, self.scopes.as_mut_slice())
+            && scopes.len() == 1
+        {
+            return only.insert(name.clone());
+        }
+        let free = !self.has(name, seen);
+        if free {
+            match seen {
+                Seen::Everywhere => _ = self.everywhere.insert(name.clone()),
+                Seen::In(scopes) => {
+                    scopes.iter().for_each(|&scope| _ = self.scopes[scope].insert(name.clone()))
+                }
+            }
+            self.anywhere.insert(name.clone());
+        }
+        free
+    }
+
+    /// Takes a name in scopes; if it is taken already in one of them, takes and returns another
+    /// one.
+    fn another(&mut self, name: &Name, seen: &Seen) -> Option<Name> {
+        if self.insert(name, seen) {
+            return None;
+        }
+        let mut numbered = (1..).map(|n| format_smolstr!("{name}_{n}"));
+        numbered.find(|name| self.insert(name, seen))
+    }
+
+    /// A name that is not taken in these scopes. It is not added: the next one has another number.
+    fn fresh(&self, prefix: &str, counter: &mut usize, seen: &Seen) -> Name {
+        loop {
+            let candidate = format_smolstr!("{prefix}_{counter}");
+            *counter += 1;
+            if !self.has(&candidate, seen) {
+                return candidate;
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting,
+    Def, FunctionIndex, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting,
     par_join::par_join, schema,
 };
 use indexmap::IndexMap;
@@ -74,6 +74,7 @@ fn ends_and_nodes(model: &Model, typed: bool) -> Vec<VerifyError> {
 
 struct Verifier<'a> {
     model: &'a Model,
+    functions: FunctionIndex,
     /// Opset of the graph or function that is being verified.
     opset: u32,
     /// The other domains that are imported there.
@@ -85,8 +86,14 @@ struct Verifier<'a> {
 
 impl<'a> Verifier<'a> {
     fn new(model: &'a Model) -> Self {
-        let imports = &model.imports;
-        Self { model, opset: model.opset, imports, defined: Vec::new(), errors: Vec::new() }
+        Self {
+            model,
+            functions: model.function_index(),
+            opset: model.opset,
+            imports: &model.imports,
+            defined: Vec::new(),
+            errors: Vec::new(),
+        }
     }
 
     fn error(&mut self, place: impl Into<String>, what: impl Into<String>) {
@@ -196,7 +203,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn custom(&mut self, id: NodeId, node: &Node) {
-        let local = self.model.functions.iter().any(|f| f.is_called_by(node));
+        let local = self.functions.called(self.model, node).is_some();
         let imports = [self.imports, &self.model.imports];
         if !local && !imports.iter().any(|i| i.contains_key(&*node.domain)) {
             self.at(id, format!("the domain {} is not imported", node.domain));

@@ -34,7 +34,7 @@ pub(crate) static CSE: Pass = Pass {
 
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
 fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    constants(graph.model, options.dedup_weights) | Scope::default().start(graph)
+    constants(graph, options.dedup_weights) | Scope::default().start(graph)
 }
 
 /// Also merges layers, and nodes whose weights have equal content.
@@ -42,16 +42,16 @@ pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     Scope { layers: true, share_weights: options.share_weights, ..Scope::default() }.start(graph)
 }
 
-/// Merges equal unnamed constants, with `weights` also named ones, which may get other values.
-pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
-    let used = |named: bool| {
-        let values = model.values().filter(|(_, d)| d.uses().len() > 0);
-        values.filter(move |(_, d)| d.name.is_some() == named)
-    };
+/// Merges equal unnamed constants of a graph, with `weights` also named ones, which may get other
+/// values.
+pub(crate) fn constants(graph: &mut GraphMut<'_>, weights: bool) -> Changed {
+    let used = used_constants(graph);
+    let model = &mut *graph.model;
+    let named = |v: &Value| model[*v].name.is_some();
+    let held = |v: &Value| model[*v].constant().is_some_and(|t| t.storage().is_some());
     // Named constants come first, so that they are kept.
-    let read = used(true).filter(|_| weights).chain(used(false));
-    let read = read.filter(|(_, data)| data.constant().is_some_and(|t| t.storage().is_some()));
-    let read: Vec<Value> = read.map(|(value, _)| value).collect();
+    let (first, then): (Vec<Value>, Vec<Value>) = used.into_iter().filter(held).partition(named);
+    let read: Vec<Value> = first.into_iter().filter(|_| weights).chain(then).collect();
     let hashed = pool::find(&read, |v| Some(content_hash(model[v].constant()?, weights)));
     let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
     let mut doubles = Vec::new();
@@ -74,6 +74,19 @@ pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
         model.replace_all_uses(double, first);
     }
     !doubles.is_empty()
+}
+
+/// The constants that a graph uses, in the order of their numbers.
+fn used_constants(graph: &GraphMut<'_>) -> Vec<Value> {
+    let (model, nodes) = (&*graph.model, graph.nodes());
+    let inputs = nodes.iter().flat_map(|&n| model[n].inputs().iter().flatten().copied());
+    let bodies = nodes.iter().flat_map(|&n| model[n].regions()).chain([graph.region]);
+    let outputs = bodies.flat_map(|region| model[region].output_values());
+    let constant = |v: &Value| model[*v].constant().is_some();
+    let mut used: Vec<Value> = inputs.chain(outputs).filter(constant).collect();
+    used.sort_unstable();
+    used.dedup();
+    used
 }
 
 /// Constants that are equal have the same hash.

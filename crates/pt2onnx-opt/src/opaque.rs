@@ -8,7 +8,7 @@ use crate::{
     legalise::{Inexpressible, means_the_same, upgrade},
 };
 use pt2onnx_ir::{
-    Attribute, Model, Node, NodeId, RegionId,
+    Attribute, FunctionIndex, Model, Node, NodeId, RegionId,
     schema::{self, CANONICAL_OPSET},
 };
 use rustc_hash::FxHashSet;
@@ -41,8 +41,9 @@ pub(crate) fn each_graph_of(
     }));
     graphs.retain(|(_, opset)| opsets.contains(opset));
     let mut hidden = false;
+    let functions = model.function_index();
     for &(region, opset) in &graphs {
-        hidden |= hide(model, region, opset);
+        hidden |= hide(model, &functions, region, opset);
     }
     let imported = hidden && model.imports.insert(DOMAIN.to_owned(), 1).is_none();
     for (region, opset) in graphs {
@@ -105,12 +106,12 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressi
 
 /// Makes nodes opaque; returns whether there are any. The bodies of an opaque node stay unchanged:
 /// only the node knows whether they may use values of the graph around it.
-fn hide(model: &mut Model, region: RegionId, opset: u32) -> bool {
+fn hide(model: &mut Model, functions: &FunctionIndex, region: RegionId, opset: u32) -> bool {
     let (mut any, mut bodies) = (false, FxHashSet::default());
     for id in model.nodes_in(&[region]) {
         let node = &model[id];
         let own = node.domain.is_empty();
-        if own && !bodies.contains(&node.region()) && understood(model, id, opset) {
+        if own && !bodies.contains(&node.region()) && understood(model, functions, id, opset) {
             continue;
         }
         bodies.extend(node.regions());
@@ -123,13 +124,13 @@ fn hide(model: &mut Model, region: RegionId, opset: u32) -> bool {
 }
 
 /// Whether a node of that opset means the same in the canonical form.
-fn understood(model: &Model, id: NodeId, opset: u32) -> bool {
+fn understood(model: &Model, functions: &FunctionIndex, id: NodeId, opset: u32) -> bool {
     let node = &model[id];
     // A reference to an attribute of the function has no known value in the function's body.
     let known = node.attributes.iter().all(|(_, a)| {
         !matches!(a, Attribute::Reference { .. } | Attribute::Bytes(_) | Attribute::BytesList(_))
     });
-    let own = || !model.functions.iter().any(|f| f.is_called_by(node));
+    let own = || functions.called(model, node).is_none();
     known && own() && same(model, id, opset, CANONICAL_OPSET)
 }
 

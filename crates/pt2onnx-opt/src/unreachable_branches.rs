@@ -2,9 +2,10 @@
 //!
 //! An `If` whose branches give results of different ranks hides the rank from everything after it.
 //! Each branch is tried on a copy of the model: if the copy is sure to fail, the result has the
-//! type that the other branch gives it. The `If` stays, and so does the node that fails.
+//! type that the other branch gives it. The `If` stays, and so does the node that fails. Where a
+//! node takes the result itself, its rank alone decides, without a copy.
 
-use crate::licm::body;
+use crate::{analysis, licm::body};
 use pt2onnx_ir::{Def, Model, Node, NodeId, RegionId, Type, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
@@ -19,7 +20,7 @@ const MAX_TRIED: usize = 8;
 const MAX_NODES: usize = 20_000;
 
 /// At most this many nodes are simplified in copies of a graph, all together.
-pub(crate) const MAX_SIMPLIFIED: usize = 1 << 20;
+pub(crate) const MAX_SIMPLIFIED: usize = 1 << 17;
 
 /// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds
 /// the other ones to `taken`. `simplify` simplifies a copy in which the branch is chosen, as long
@@ -32,14 +33,17 @@ pub(crate) fn find(
     simplify: &dyn Fn(&mut Model),
 ) -> bool {
     let nodes = model.nodes_in(&[root]);
-    let cost = 2 * nodes.len();
-    if nodes.len() > MAX_NODES {
-        return false;
-    }
+    let (cost, few) = (2 * nodes.len(), nodes.len() <= MAX_NODES);
     let open = nodes.into_iter().filter(|id| !taken.contains_key(id));
     let open: Vec<(NodeId, [RegionId; 2])> =
-        open.filter_map(|id| Some((id, branches(model, id)?))).take(MAX_TRIED).collect();
-    for (id, [yes, no]) in open {
+        open.filter_map(|id| Some((id, branches(model, id)?))).collect();
+    let decided = |&(id, both): &_| Some((id, refused_by_users(model, id, both)?));
+    let decided: Vec<(NodeId, RegionId)> = open.iter().filter_map(decided).collect();
+    if !decided.is_empty() || !few {
+        taken.extend(decided.iter().copied());
+        return !decided.is_empty();
+    }
+    for (id, [yes, no]) in open.into_iter().take(MAX_TRIED) {
         let Some(left) = budget.checked_sub(cost) else { return false };
         *budget = left;
         let fails = |choice: bool| {
@@ -48,7 +52,7 @@ pub(crate) fn find(
             let region = copy[id].region();
             copy.replace_input(id, 0, Some(condition));
             simplify(&mut copy);
-            copy.nodes(region).any(|n| impossible(&copy, &copy[n]))
+            copy.nodes(region).any(|n| impossible(&copy[n], |v| copy.rank(v)))
         };
         match (fails(true), fails(false)) {
             (true, false) => taken.insert(id, no),
@@ -72,11 +76,28 @@ fn branches(model: &Model, id: NodeId) -> Option<[RegionId; 2]> {
     (differ && !constant).then_some(both)
 }
 
-/// Whether a node does not take an input of the rank that it has.
-fn impossible(model: &Model, node: &Node) -> bool {
-    let is_not = |i: usize, wanted: usize| {
-        node.input(i).and_then(|v| model.rank(v)).is_some_and(|rank| rank != wanted)
+/// The branch whose results the users of an `If` take, if one of them does not take those of the
+/// other.
+fn refused_by_users(model: &Model, id: NodeId, [yes, no]: [RegionId; 2]) -> Option<RegionId> {
+    let outputs = model[id].outputs();
+    let fails = |branch: RegionId| {
+        let results: FxHashMap<Value, Value> =
+            outputs.iter().copied().zip(model[branch].output_values()).collect();
+        let rank = |v: Value| model.rank(results.get(&v).copied().unwrap_or(v));
+        let mut users = analysis::users(model, id);
+        users.any(|u| model[u].region() == model[id].region() && impossible(&model[u], rank))
     };
+    match (fails(yes), fails(no)) {
+        (true, false) => Some(no),
+        (false, true) => Some(yes),
+        _ => None,
+    }
+}
+
+/// Whether a node does not take an input of the rank that it has.
+fn impossible(node: &Node, rank: impl Fn(Value) -> Option<usize>) -> bool {
+    let is_not =
+        |i: usize, wanted: usize| node.input(i).and_then(&rank).is_some_and(|rank| rank != wanted);
     if !node.domain.is_empty() {
         return false;
     }
@@ -85,7 +106,7 @@ fn impossible(model: &Model, node: &Node) -> bool {
         "GRU" | "RNN" => is_not(0, 3) || is_not(5, 3),
         "Gemm" => is_not(0, 2) || is_not(1, 2),
         "Conv" | "ConvTranspose" => {
-            node.input(1).and_then(|w| model.rank(w)).is_some_and(|rank| is_not(0, rank))
+            node.input(1).and_then(&rank).is_some_and(|rank| is_not(0, rank))
         }
         _ => false,
     }

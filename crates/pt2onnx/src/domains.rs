@@ -140,11 +140,12 @@ pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
     let mut versions = model.imports.clone();
     let written = model.functions.iter().filter_map(|f| f.imports.get(""));
     let opset = if model.opset > 0 { model.opset } else { written.copied().max().unwrap_or(0) };
+    let index = model.function_index();
     for function in &model.functions {
         let called = || format!("{}.{}", function.domain, function.name);
         let nodes = model.nodes_in(&[function.body]);
         for (domain, &written) in &function.imports {
-            let calls = |n: &NodeId| model.functions.iter().any(|f| f.is_called_by(&model[*n]));
+            let calls = |n: &NodeId| index.called(model, &model[*n]).is_some();
             let mut own = nodes.iter().copied().filter(|n| *model[*n].domain == **domain);
             if !domain.is_empty() {
                 if own.all(|n| calls(&n)) {

@@ -130,8 +130,9 @@ fn domains(first: &mut Model, second: &Model) -> Result<(), JoinError> {
         }
     }
     let called = |f: &Function| format!("{}.{}", f.domain, f.name);
+    let known = first.function_index();
     let differs = |f: &&Function| {
-        let known = first.functions.iter().find(|g| g.is_same_as(f));
+        let known = known.same_as(first, f);
         known.is_some_and(|g| written(first, g) != written(second, f))
     };
     if let Some(function) = second.functions.iter().find(differs) {
@@ -153,12 +154,9 @@ fn written(model: &Model, function: &Function) -> Option<Vec<u8>> {
 
 /// A function of a model that nodes of the other would call, which mean an operator.
 fn captured<'a>(model: &'a Model, other: &Model) -> Option<&'a Function> {
-    let nodes = other.all_nodes();
-    let mut functions = model.functions.iter();
-    functions.find(|f| {
-        let known = other.functions.iter().any(|g| g.is_same_as(f));
-        !known && nodes.iter().any(|n| f.is_called_by(&other[*n]))
-    })
+    let (own, others) = (model.function_index(), other.function_index());
+    let called = other.all_nodes().into_iter().filter_map(|n| own.called(model, &other[n]));
+    called.filter(|f| others.same_as(other, f).is_none()).min_by_key(|f| f.body)
 }
 
 fn name(model: &Model, value: Value) -> String {

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{Cx, Function, GivenArg, Lowered, Outputs, Parameters, Schema, args::Claims};
 use pt2onnx_ir::{Model, ParseError};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 impl Registry {
     /// Registers a lowering of an op for real tensors. It replaces other translations of the op.
@@ -130,14 +133,18 @@ impl Registry {
 
     /// Copies into a model the registered functions that its nodes call.
     pub fn copy_functions(&self, model: &mut Model) {
+        let indices = self.functions.iter().map(Model::function_index);
+        let libraries: Vec<_> = self.functions.iter().zip(indices).collect();
+        let mut copied = BTreeSet::new();
         for node in model.graph_nodes() {
-            let find =
-                |library: &&Model| library.functions.iter().any(|f| f.is_called_by(&model[node]));
-            let Some(library) = self.functions.iter().rev().find(find) else {
-                continue;
-            };
-            let called = library.functions.iter().find(|f| f.is_called_by(&model[node]));
-            if let Some(function) = called {
+            let call = &model[node];
+            let called =
+                libraries.iter().enumerate().rev().find_map(|(place, (library, index))| {
+                    Some((place, *library, index.called(library, call)?))
+                });
+            if let Some((place, library, function)) = called
+                && copied.insert((place, function.body))
+            {
                 model.copy_function(library, function);
             }
         }

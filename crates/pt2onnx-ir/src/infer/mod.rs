@@ -76,7 +76,9 @@ fn types(node: &Node) -> Vec<Option<Type>> {
     shapes.resize(outputs, None);
     let types = shapes.into_iter().enumerate();
     types
-        .map(|(i, shape)| (i, shape.filter(|shape| is_possible(shape))))
+        .map(|(i, shape)| {
+            (i, shape.filter(|s| s.len() <= node::MAX_RANK as usize && is_possible(s)))
+        })
         .map(|(i, shape)| Some(Type::Tensor(TensorType { dtype: node.dtype(schema, i)?, shape })))
         .collect()
 }

@@ -13,7 +13,7 @@ use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
 /// Tensors of more dimensions are not known to exist.
-const MAX_RANK: i64 = 64;
+pub(super) const MAX_RANK: i64 = 64;
 
 /// A node, and everything that rules may use.
 pub(super) struct Node<'a> {

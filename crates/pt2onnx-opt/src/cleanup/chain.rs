@@ -298,7 +298,8 @@ fn cancels(n: &NodeView, inner: &NodeView) -> bool {
         let rank = n.shape(inner.output())?.len();
         Some(axes(n, rank)? == axes(inner, rank)?)
     };
-    n.node.is("Squeeze") && inner.node.is("Unsqueeze") && squeezed() == Some(true)
+    let same = || n.ints(1).is_some_and(|axes| inner.ints(1) == Some(axes));
+    n.node.is("Squeeze") && inner.node.is("Unsqueeze") && (same() || squeezed() == Some(true))
 }
 
 /// Sizes for `Reshape` that hold for any operand: at most one is unknown, none is 0.

@@ -41,7 +41,7 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     }
     // No pass runs after this one: sizes that the model has already are merged here.
     if changed {
-        cse::constants(model, false);
+        cse::constants(graph, false);
     }
     changed
 }

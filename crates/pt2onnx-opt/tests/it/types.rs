@@ -2,7 +2,7 @@
 
 use crate::cases::run;
 use pt2onnx_ir::{Model, TextOptions};
-use pt2onnx_opt::{Target, fit_imported, infer_types};
+use pt2onnx_opt::{Options, Target, fit_imported, infer_types, optimize_imported};
 
 fn header(opset: u32, graph: &str) -> String {
     format!("<ir_version: 10, opset_import: [\"\" : {opset}, \"local\" : 1]> {graph}")
@@ -53,4 +53,23 @@ fn sizes_of_slices_have_names_at_opset_10() {
     assert!(plain[..2].iter().all(|ty| ty.contains('?')), "{plain:?}");
     assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
     assert_eq!(named[2..], plain[2..]);
+}
+
+/// Tensors of more dimensions than 64 have types without sizes, whose time and memory would grow
+/// with the square of the nodes. What takes the dimensions away still cancels.
+#[test]
+fn nested_dimensions() {
+    let node = |op: &str, i: usize| format!("v{} = {op} (v{i}, axis) ", i + 1);
+    let up: String = (0..100).map(|i| node("Unsqueeze", i)).collect();
+    let down: String = (100..200).map(|i| node("Squeeze", i)).collect();
+    let graph = |output: &str, nodes: &str| {
+        format!("g (float[n] v0) => (float {output}) <int64[1] axis = {{0}}> {{ {nodes} }}")
+    };
+    let typed = typed(&graph("v100", &up));
+    let ones = |count: usize| format!("float[{}n]", "1,".repeat(count));
+    assert!(typed.contains(&ones(63)) && !typed.contains(&ones(64)), "{typed}");
+    let mut model: Model = header(20, &graph("v200", &(up + &down))).parse().unwrap();
+    optimize_imported(&mut model, &Options::default());
+    let nodes = model.graph_nodes();
+    assert!(nodes.len() == 1 && model[nodes[0]].is("Identity"), "{model}");
 }

@@ -23,6 +23,8 @@ use std::{borrow::Cow, collections::BTreeSet};
 pub(super) struct Reader {
     pub files: Files,
     pub model: Model,
+    /// Domain, name and overload of each function.
+    functions: FxHashSet<[Name; 3]>,
     ir_version: i64,
     /// Values by name: the scope of a graph comes after the scopes of the graphs around it.
     scopes: Vec<FxHashMap<Name, Value>>,
@@ -39,6 +41,7 @@ impl Reader {
         Self {
             files,
             model: Model::new(0),
+            functions: FxHashSet::default(),
             ir_version: 0,
             scopes: Vec::new(),
             lost: BTreeSet::new(),
@@ -92,8 +95,8 @@ impl Reader {
         let mut function = Function::new(proto.domain(), proto.name(), body);
         function.domain = domain(proto.domain()).to_owned();
         function.overload = proto.overload().to_owned();
-        let key = |f: &Function| (f.domain.clone(), f.name.clone(), f.overload.clone());
-        if self.model.functions.iter().any(|f| key(f) == key(&function)) {
+        let key = [&function.domain, &function.name, &function.overload].map(|s| s.as_str().into());
+        if !self.functions.insert(key) {
             return Err(Invalid::TwoFunctions.at(place));
         }
         // A function does not see values of the graph.
