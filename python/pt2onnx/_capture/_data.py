@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .._state import Snapshot
 from . import _patches
 
 #: The descriptor of ``data``.
@@ -24,9 +25,11 @@ class ResizedWeight(Exception):
 
 
 @contextlib.contextmanager
-def followed(module: torch.nn.Module) -> Generator[None, None, None]:
+def followed(
+    module: torch.nn.Module, snapshot: Snapshot | None = None
+) -> Generator[None, None, None]:
     """In this context, ``x.data`` is ``x.detach()``, and ``x.data = y`` is a copy into a weight of
-    the module, and makes of any other tensor what ``y`` is."""
+    the module, which the snapshot saves, and makes of any other tensor what ``y`` is."""
 
     def write(x: torch.Tensor, y: torch.Tensor) -> None:
         name = _weight_name(module, x)
@@ -39,6 +42,8 @@ def followed(module: torch.nn.Module) -> Generator[None, None, None]:
                 f"`forward` gives the weight `{name}` another shape or element type: a model has "
                 "no such state"
             )
+        if snapshot:
+            snapshot.save(x)
         x.detach().copy_(y.detach())
 
     def data(_: object) -> object:

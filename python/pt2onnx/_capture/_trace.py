@@ -3,6 +3,7 @@ capture."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import itertools
@@ -126,17 +127,42 @@ def run(call: Call) -> None:
         _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
 
 
-def compare(traced: Traced, other: Call) -> Exception | None:
+@dataclasses.dataclass
+class _Own:
+    """The results of a module for its own arguments, and the seconds of CPU time that it took."""
+
+    results: list[torch.Tensor]
+    seconds: float
+
+    def __call__(self, *_: object, **__: object) -> object:
+        return self.results
+
+
+def _run_own(call: Call) -> _Own:
+    """Runs a module for its own arguments. What it writes to is known afterwards, and restored
+    after each other run."""
+    start = time.process_time()
+    with warnings.catch_warnings(), _patches.exporting(), _compare.same_numbers():
+        warnings.simplefilter("ignore")
+        results = _compare.run(call.model, call.args, call.kwargs, result_tensors, call.snapshot)
+    return _Own(cast("list[torch.Tensor]", results), time.process_time() - start)
+
+
+def compare(traced: Traced, other: Call, own: _Own | None = None) -> Exception | None:
     """The error of the module with these arguments; None if it takes them.
+
+    Args:
+        traced: The trace.
+        other: The module with the arguments.
+        own: Its results, if they are known.
 
     Raises:
         TraceWarning: The trace returns something else.
     """
     found: list[torch.Tensor] = []
-    start = time.process_time()
 
     def run(*_: object, **__: object) -> list[object]:
-        if other is traced.call and _stands_for_run(traced, time.process_time() - start):
+        if own and _stands_for_run(traced, own.seconds):
             found.extend(traced.results)
             return components()
         inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
@@ -155,8 +181,9 @@ def compare(traced: Traced, other: Call) -> Exception | None:
     try:
         with warnings.catch_warnings(), _patches.exporting():
             warnings.simplefilter("ignore")
+            model: Model = own if own else other.model
             checks = _compare.compare_call(
-                run, other.model, example, values=result_tensors, snapshot=other.snapshot
+                run, model, example, values=result_tensors, snapshot=other.snapshot
             )
     except TraceWarning:
         raise
@@ -167,7 +194,7 @@ def compare(traced: Traced, other: Call) -> Exception | None:
         if check.problem and not (alike and _suppresses(traced)):
             text = f"the trace returns something else than the module: {check.problem}"
             raise TraceWarning(text)
-    if other is not traced.call and not any(map(_is_telling, found)):
+    if own is None and not any(map(_is_telling, found)):
         graphs = traced.code.inlined_graph, _trace_call(other).code.inlined_graph
         if notes := differences(*graphs):
             raise TraceWarning(notes[0])
@@ -313,8 +340,12 @@ def traced(call: Call) -> Traced:
     Raises:
         Exception: The errors of PyTorch.
     """
+    own = _run_own(call)
     found = _trace_call(call)
     try:
+        with contextlib.suppress(TraceWarning):
+            if not compare(found, call, own):
+                return found
         if error := compare(found, call):
             raise error
     except TraceWarning as warning:
@@ -347,7 +378,7 @@ def _trace_once(call: Call) -> Traced:
     def flat(*tensors: torch.Tensor) -> object:
         values: dict[str, object] = dict(zip(paths, tensors, strict=True))
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
-        with _data.followed(module):
+        with _data.followed(module, call.snapshot):
             results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
         recorded[:] = results
         return results if len(results) != 1 else results[0]
@@ -356,7 +387,8 @@ def _trace_once(call: Call) -> Traced:
     _sign(flat, inputs)
     gradients = _gradients.GradientLog()
     with (
-        call.snapshot.kept(),
+        # The tracer does not see convolutions that a mode of Python dispatches.
+        call.snapshot.kept(exports=True),
         _patches.replaced(module, "forward", flat),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Generator
 from typing import TypeVar
 
+import torch
+
 from ._globals import restoring_globals, without_modes
 from ._objects import Objects
 from ._storages import Storages
@@ -43,6 +45,11 @@ class Snapshot:
                 with without_modes():
                     self._objects.restore()
                     self._storages.restore()
+
+    def save(self, tensor: torch.Tensor) -> None:
+        """Copies the memory of a tensor that is written to, where writes are not watched."""
+        with without_modes():
+            self._storages.save(tensor)
 
     def detached(self, value: T) -> T:
         """A result of the module that later restores do not change."""

@@ -216,3 +216,13 @@ def test_results_without_elements() -> None:
     program = exported(lambda x: (x[x[:, 0] > 2], x[x[:, 0] > 3, :4]))
     assert program._capture_strategy == "TraceStrategy"
     assert [list(output.shape) for output in program(X)] == [[0, 8], [0, 4]]
+
+
+def test_convolutions() -> None:
+    """The tracer records them, so that the input is used."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.SiLU(inplace=True)).eval()
+    x = torch.zeros(1, 3, 8, 8)
+    program = pt2onnx.export(module, (x,), dynamo=False)
+    assert program._capture_strategy == "TraceStrategy" and len(program.input_names) == 1
+    x = torch.rand(1, 3, 8, 8)
+    same(program(x), module(x))
