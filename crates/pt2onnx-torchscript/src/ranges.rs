@@ -7,6 +7,10 @@ use std::sync::Arc;
 const MAX_TEXT: usize = 1 << 20;
 /// The most frames of a Python stack.
 const MAX_FRAMES: usize = 64;
+/// The files of tracers: frames outside of theirs are those of their callers.
+const TRACERS: [&str; 2] = ["torch/jit/_trace.py", "pt2onnx/_capture/_trace.py"];
+/// Files whose frames are between those of the user's code.
+const WITHIN: [&str; 2] = ["torch/nn/modules/module.py", "pt2onnx/_capture/_numbers.py"];
 
 #[derive(Debug)]
 pub(crate) struct Ranges {
@@ -132,18 +136,18 @@ fn items(pickle: &Pickle, id: Id) -> Option<&[Id]> {
 }
 
 /// The Python stack that a trace keeps as its source, innermost frame first: `model.py(12):
-/// forward`. Frames of the tracer and of the calls of modules are left out, as `torch.export`
-/// leaves them out.
+/// forward`. Frames of the tracer, of its callers and of the calls of modules are left out, as
+/// `torch.export` leaves them out.
 fn stack(text: &str) -> Option<Vec<Line>> {
     let mut frames = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (place, function) = line.rsplit_once("): ")?;
         let (file, number) = place.rsplit_once('(')?;
         let line = number.parse().ok()?;
-        if file.ends_with("torch/jit/_trace.py") || frames.len() == MAX_FRAMES {
+        if TRACERS.iter().any(|tracer| file.ends_with(tracer)) || frames.len() == MAX_FRAMES {
             break;
         }
-        if !file.ends_with("torch/nn/modules/module.py") {
+        if !WITHIN.iter().any(|within| file.ends_with(within)) {
             let (file, function) = (file.to_owned(), Some(function.to_owned()));
             frames.push(Line { file, line, function, code: String::new() });
         }
