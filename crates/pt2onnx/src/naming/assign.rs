@@ -41,7 +41,7 @@ pub(crate) fn name(
             renamed.insert(old.trim().to_owned());
         }
     }
-    assign(model, plan)?;
+    assign(model, plan, program.is_some())?;
     Ok(renamed)
 }
 
@@ -176,14 +176,20 @@ pub(crate) fn finish(
     if plan.is_empty() {
         return Ok(());
     }
-    assign(model, plan)?;
+    assign(model, plan, false)?;
     // Values that had one of these names get others.
     model.assign_names();
     Ok(())
 }
 
-/// Assigns all names at once, so that two values can swap theirs.
-fn assign(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> {
+/// Assigns all names at once, so that two values can swap theirs. Outputs with names of the
+/// conversion get others where the user gives these away (`free_outputs`); those of a model that was
+/// read are its interface.
+fn assign(
+    model: &mut Model,
+    plan: Vec<(Value, String)>,
+    free_outputs: bool,
+) -> Result<(), NameError> {
     if plan.is_empty() {
         return Ok(());
     }
@@ -204,8 +210,8 @@ fn assign(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError
     }
     for (other, data) in model.values().filter(|(v, _)| !new_names.contains_key(v)) {
         let holder = match data.def() {
-            _ if model.output_values().any(|v| v == other) => "another output",
             Def::Input(region, _) if *region == Model::MAIN => "another input",
+            _ if !free_outputs && model.output_values().any(|v| v == other) => "another output",
             // Weights and intermediate values get other names.
             _ => continue,
         };
@@ -226,11 +232,12 @@ fn assign(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError
         .collect();
     let mut taken_names: FxHashSet<String> = model.values().map(|(_, data)| called(data)).collect();
     taken_names.extend(values.into_keys());
+    let outputs: FxHashSet<Value> = model.output_values().collect();
     for value in aside {
         let data = &mut model[value];
         match data.constant() {
-            Some(_) => rename(data, tree::free(called(data), &mut taken_names, false)),
-            None => data.name = None,
+            None if !outputs.contains(&value) => data.name = None,
+            _ => rename(data, tree::free(called(data), &mut taken_names, false)),
         }
     }
     for (value, new) in new_names {
