@@ -231,7 +231,8 @@ pub(super) fn names(cx: &mut StageCx) -> Result<(), Error> {
 }
 
 pub(super) fn attach_weights(cx: &mut StageCx) -> Result<(), Error> {
-    cx.replaceable = std::mem::take(&mut cx.weights).attach(&mut cx.model);
+    let program = cx.program.as_ref().or(cx.source.as_deref());
+    cx.replaceable = std::mem::take(&mut cx.weights).attach(&mut cx.model, program);
     Ok(())
 }
 

@@ -101,8 +101,13 @@ impl DetachedWeights {
     }
 
     /// Attaches the values, as constants or inputs. Returns the constants from which nothing was
-    /// computed.
-    pub(crate) fn attach(self, model: &mut Model) -> FxHashSet<Value> {
+    /// computed. Where weights with values are inputs, so are the other initialisers of torch.onnx:
+    /// non-persistent buffers and constants of the program.
+    pub(crate) fn attach(
+        self,
+        model: &mut Model,
+        program: Option<&ExportedProgram>,
+    ) -> FxHashSet<Value> {
         self.notes(model).write(model);
         if !self.hollow {
             for (value, tensor) in &self.constants {
@@ -112,6 +117,12 @@ impl DetachedWeights {
         let constants = self.constants.into_iter().map(|(value, _)| value);
         if self.as_inputs {
             as_inputs(model, constants);
+            if !self.hollow {
+                let values = model.values();
+                let others = values.filter(|(_, data)| is_initializer(data, program));
+                let others: Vec<Value> = others.map(|(value, _)| value).collect();
+                as_inputs(model, others);
+            }
             return FxHashSet::default();
         }
         constants.collect()
