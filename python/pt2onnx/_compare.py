@@ -8,16 +8,20 @@ import contextlib
 import copy
 import dataclasses
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from . import _leaves, _pytree
+from . import _errors, _leaves, _objects, _pytree
+from ._owners import owners, state_of
 from ._program._origin import Example
 from ._state import Snapshot
 from ._types import Args, Kwargs, Model
 from ._verification import OutputCheck
+
+if TYPE_CHECKING:
+    from ._verify import Verifiable
 
 #: Relative and absolute tolerance by element type. All others are compared exactly.
 TOLERANCES = {
@@ -41,11 +45,20 @@ _FAST_PATH = (
 #: The values within a result.
 Values = Callable[[object], Iterable[object]]
 
+#: The values that follow those of the result after a call: by the number of these, and the
+#: arguments, which the module may have written into.
+Written = Callable[[int, Args, Kwargs], Iterable[object]]
+
 
 def tensors_and_numbers(result: object) -> list[object]:
     """The tensors and numbers within a result."""
     numbers = (torch.Tensor, bool, int, float)
-    return [leaf for leaf in _pytree.leaves(result) if isinstance(leaf, numbers)]
+    return [leaf for leaf in _objects.results(result) if isinstance(leaf, numbers)]
+
+
+def nothing(*_: object) -> tuple[object, ...]:
+    """No values: a ``Written``."""
+    return ()
 
 
 def run(
@@ -54,6 +67,7 @@ def run(
     kwargs: Kwargs,
     values: Values = tensors_and_numbers,
     snapshot: Snapshot | None = None,
+    written: Written = nothing,
 ) -> list[object]:
     """The values within the result of a module for copies of the arguments, without gradients. The
     module is left as it was.
@@ -64,23 +78,30 @@ def run(
         kwargs: The keyword arguments.
         values: The values within a result.
         snapshot: The state of the module, if there is one.
+        written: Those that follow.
 
     Raises:
         Exception: The errors of the module.
     """
-    own_args, own_kwargs = copied(args, kwargs)
-    snapshot = snapshot or Snapshot(model)
+    own = snapshot or Snapshot(model)
+
+    def call() -> list[object]:
+        own_args, own_kwargs = copied(args, kwargs)
+        with own.kept():
+            found = list(values(model(*own_args, **own_kwargs)))
+            found += written(len(found), own_args, own_kwargs)
+            plain = (one.detach() if isinstance(one, torch.Tensor) else one for one in found)
+            return [own.detached(one) for one in plain]
+
     try:
-        with snapshot.kept(), torch.no_grad():
-            return [snapshot.detached(value) for value in values(model(*own_args, **own_kwargs))]
+        with torch.no_grad():
+            return call()
     except RuntimeError as error:
         # The code computes gradients, and never runs without them.
         if "does not require grad" not in str(error):
             raise
-    own_args, own_kwargs = copied(args, kwargs)
-    with snapshot.kept(), torch.enable_grad():
-        result = _pytree.detached(model(*own_args, **own_kwargs))
-        return [snapshot.detached(value) for value in values(result)]
+    with torch.enable_grad():
+        return call()
 
 
 def copied(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
@@ -106,6 +127,7 @@ def compare_call(
     names: Sequence[str] = (),
     values: Values = tensors_and_numbers,
     snapshot: Snapshot | None = None,
+    written: Written = nothing,
 ) -> list[OutputCheck]:
     """Runs a program and a module with the same arguments, and compares the outputs.
 
@@ -116,19 +138,22 @@ def compare_call(
         names: The names of the outputs.
         values: The outputs within a result of the module.
         snapshot: The state of the module, if there is one.
+        written: Those that follow.
 
     Raises:
         Exception: The errors of the module, or of the program.
     """
-    if isinstance(model, torch.export.ExportedProgram):
-        model = model.module()
-    snapshot = snapshot or Snapshot(model)
-    checks = _compare_call(program, model, example, names, values, snapshot)
+    own = snapshot or Snapshot(model)
+
+    def compared() -> list[OutputCheck]:
+        return _compare_call(program, model, example, names, values, own, written)
+
+    checks = compared()
     if all(check.ok for check in checks) or not _has_fast_path(model):
         return checks
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        others = _compare_call(program, model, example, names, values, snapshot)
+        others = compared()
     finally:
         torch.backends.mha.set_fastpath_enabled(True)
     if not all(check.ok for check in others):
@@ -137,7 +162,7 @@ def compare_call(
 
 
 def _has_fast_path(model: Model) -> bool:
-    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    modules = [part for owner in owners(model) for part in owner.modules()]
     layers = (torch.nn.TransformerEncoderLayer, torch.nn.MultiheadAttention)
     return torch.backends.mha.get_fastpath_enabled() and any(isinstance(m, layers) for m in modules)
 
@@ -149,9 +174,10 @@ def _compare_call(
     names: Sequence[str],
     values: Values,
     snapshot: Snapshot,
+    written: Written,
 ) -> list[OutputCheck]:
     with same_numbers():
-        results = run(model, example.args, example.kwargs, values, snapshot)
+        results = run(model, example.args, example.kwargs, values, snapshot, written)
     parts = [_leaves.components(result, result=True) for result in results]
     # The integers of quantised tensors may differ by one: a value may lie halfway between two.
     quanta = [int(at == 0 and len(of) > 1) for of in parts for at in range(len(of))]
@@ -166,6 +192,44 @@ def _compare_call(
         compare(name, one, other, example.sizes, quantum)
         for name, one, other, quantum in zip(names, found, expected, quanta, strict=False)
     ]
+
+
+def compare_model(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:
+    """Compares a model with its module. State that is an input of the model is that of the module,
+    and outputs that have the new values of state or inputs are compared with these.
+
+    Args:
+        program: The model.
+        model: The module.
+        example: The arguments.
+
+    Raises:
+        VerificationError: The model cannot be run.
+        Exception: The errors of the module.
+    """
+    if isinstance(model, torch.export.ExportedProgram):
+        model = model.module()
+    state = state_of(model)
+    old = {name: tensor.detach().clone() for name, tensor in state.items()}
+    names = program.output_names
+
+    def call(*args: object, **kwargs: object) -> Sequence[object]:
+        try:
+            return program._run(args, kwargs, old)
+        except Exception as error:
+            text = f"ONNX Runtime cannot run the model ({example.sizes}): {str(error).strip()}"
+            raise _errors.new_error(_errors.VerificationError, text) from error
+
+    def written(count: int, args: Args, kwargs: Kwargs) -> Iterator[object]:
+        new: dict[str, object] = dict(state_of(model))
+        for name in names[count:]:
+            source = name.removesuffix(".next")
+            if source in new:
+                yield new[source]
+            elif source in (inputs := program._inputs(args, kwargs)):
+                yield inputs[source]
+
+    return compare_call(call, model, example, names, written=written)
 
 
 def compare(

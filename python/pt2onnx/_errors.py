@@ -64,6 +64,14 @@ class VerificationError(OnnxExporterError):
     """The model cannot be run for comparison."""
 
 
+class TooManyNamesError(ValueError):
+    """There are more names than inputs or outputs. ``count`` is how many there may be."""
+
+    def __init__(self, text: str, count: int) -> None:
+        super().__init__(text)
+        self.count = count
+
+
 E = TypeVar("E", bound=OnnxExporterError)
 
 _CLASSES: dict[str | None, type[OnnxExporterError]] = {
@@ -97,6 +105,8 @@ def new_error(cls: type[E], text: str, kind: str | None = None, *, by_torch: boo
 def from_native(failure: Failure) -> BaseException:
     """The exception for an error of Rust."""
     text = str(failure)
+    if failure.names is not None:
+        return TooManyNamesError(text, failure.names)
     if failure.kind == "options":
         return ValueError(text)
     if text.startswith("no values to write"):

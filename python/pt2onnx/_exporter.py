@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 
 from . import (
+    _dynamic_axes,
     _errors,
     _legacy_inputs,
     _option_json,
@@ -44,6 +45,15 @@ _OPERATORS = {
     "ONNX_ATEN": "aten",
     "ONNX_ATEN_FALLBACK": "aten-fallback",
     "ONNX_FALLTHROUGH": "fallthrough",
+}
+
+
+#: The parameters of ``export`` by the options that they are.
+_PARAMETERS = {
+    "opset": "opset_version",
+    "unsupported_ops": "operator_export_type",
+    "custom_opset": "custom_opsets",
+    "module_functions": "export_modules_as_functions",
 }
 
 
@@ -198,7 +208,7 @@ class Exporter:
                 return self._translate(ProgramSource(model, request.dynamic_shapes)), None
         names = request.input_names
         input_names = None if isinstance(names, str) else names
-        axes = _shapes.DynamicAxes(request.dynamic_axes, input_names, request.output_names)
+        axes = _dynamic_axes.DynamicAxes(request.dynamic_axes, input_names, request.output_names)
         arguments = (model, self._args, self._kwargs, request.dynamic_shapes)
         if _jit.is_script(model):
             with files.failing("pt_export"), self._steps.timed("capture"):
@@ -243,18 +253,31 @@ class Exporter:
                 options["output_names"] = _sources.take_names(given, count, "output")
             if self._symbolic:
                 self._symbolic.clear()
-            try:
-                made = source.translate(options, self._table)
-            except _errors.ConversionError as error:
-                if "opset" in options or error.opset is None:
-                    raise
-                text = f"the model needs opset {error.opset}, which it has instead of the default"
-                _errors.warn(text)
-                made = source.translate({**options, "opset": error.opset}, self._table)
+            _sources.rename_defaults(options, source.input_names)
+            with _own_names():
+                made = self._with_options(source, options)
             if self._symbolic and self._symbolic.table and not request.custom_translation_table:
                 self._symbolic.check(source.ops)
         self._steps.say(f"{step} ✅")
         return made
+
+    def _with_options(self, source: Source, options: Options) -> ONNXProgram:
+        """The model: see ``_translate``. Surplus ``input_names``, which may also be those of
+        weights, have no effect but a warning."""
+        try:
+            return source.translate(options, self._table)
+        except _errors.ConversionError as error:
+            if "opset" in options or error.opset is None:
+                raise
+            text = f"the model needs opset {error.opset}, which it has instead of the default"
+            _errors.warn(text)
+            return source.translate({**options, "opset": error.opset}, self._table)
+        except _errors.TooManyNamesError as error:
+            names = options.get("input_names")
+            if not isinstance(names, list) or len(cast(list[str], names)) <= error.count:
+                raise
+            taken = _sources.take_names(cast(list[str], names), error.count, "input")
+            return source.translate({**options, "input_names": taken}, self._table)
 
     # The result.
 
@@ -313,6 +336,20 @@ def _checked_model(request: ExportRequest) -> Any:
     if request.dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     return model
+
+
+@contextlib.contextmanager
+def _own_names() -> Generator[None, None, None]:
+    """Errors of options have the names of the parameters of ``export`` in this context."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        for option, parameter in _PARAMETERS.items():
+            text = text.replace(f"the option `{option}`", f"the parameter `{parameter}`")
+        if text == str(error):
+            raise
+        raise ValueError(text) from None
 
 
 def _operators(kind: object) -> str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import torch
 
+from . import _pytree
 from ._types import Args, Kwargs, is_dict, is_items
 
 
@@ -64,32 +66,98 @@ def tensors(arguments: Mapping[str, object], shapes: object) -> list[TensorLeaf]
     return [leaf for leaf in flatten(arguments, shapes) if isinstance(leaf, TensorLeaf)]
 
 
-def _leaves(path: str, value: object, axes: object) -> Iterator[Leaf]:
-    parts: list[tuple[object, object]] = []
+@dataclasses.dataclass(frozen=True)
+class _Container:
+    """A container: the steps to its parts, the parts, and how it is made of others."""
+
+    steps: list[str]
+    parts: list[object]
+    make: Callable[[list[object]], object]
+
+
+def _container(value: object) -> _Container | None:
+    """The container that a value is; None if it is none."""
+    if is_dict(value) and any(isinstance(key, torch.Tensor) for key in value):
+        return _with_tensor_keys(value)
+    if is_items(value):
+        kind = cast(Callable[..., object], type(value))
+        named = hasattr(value, "_fields")
+        steps = [str(at) for at in range(len(value))]
+        return _Container(steps, list(value), lambda parts: kind(*parts) if named else kind(parts))
+    if _pytree.is_registered(value):
+        pairs, spec = _pytree.one_level(value)
+        steps = _steps(key for key, _ in pairs)
+        return _Container(
+            steps, [part for _, part in pairs], lambda parts: _pytree.unflatten(parts, spec)
+        )
     if is_dict(value):
-        # A key that is a tensor is an input itself.
-        parts = [item for at, key in enumerate(value) for item in _item(at, key, value[key])]
-    elif is_items(value):
-        parts = list(enumerate(value))
-    if not parts:
+        keys = list(value)
+        of = cast(Callable[..., object], type(value))
+
+        def make(parts: list[object]) -> object:
+            return of(dict(zip(keys, parts, strict=True)))
+
+        return _Container(_steps(keys), list(value.values()), make)
+    return None
+
+
+def _with_tensor_keys(value: dict[object, object]) -> _Container:
+    """A dict. A key that is a tensor is an input itself, before its value."""
+    steps: list[str] = []
+    parts: list[object] = []
+    for at, (key, part) in enumerate(value.items()):
+        is_tensor = isinstance(key, torch.Tensor)
+        steps += [f"key_{at}", f"value_{at}"] if is_tensor else [str(key)]
+        parts += [key, part] if is_tensor else [part]
+
+    def make(made: list[object]) -> object:
+        rest = iter(made)
+        return {(next(rest) if isinstance(key, torch.Tensor) else key): next(rest) for key in value}
+
+    return _Container(steps, parts, make)
+
+
+def _steps(keys: Iterable[object]) -> list[str]:
+    """Keys as steps of paths: distinct, and without the dots between steps."""
+    taken: set[str] = set()
+    return [free(str(key).replace(".", "_"), taken) for key in keys]
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken. Adds it to ``taken``."""
+    numbered = (f"{name}_{at}" for at in itertools.count(1))
+    found = next(one for one in itertools.chain([name], numbered) if one not in taken)
+    taken.add(found)
+    return found
+
+
+def _leaves(path: str, value: object, axes: object) -> Iterator[Leaf]:
+    container = _container(value)
+    if container is None or not container.parts:
         if isinstance(value, torch.Tensor):
             yield TensorLeaf(path, value, axes)
         else:
             yield Leaf(path, value, axes)
-    for at, (key, part) in enumerate(parts):
-        inner: object = None
-        if isinstance(axes, Mapping):
-            inner = cast(Mapping[object, object], axes).get(key)
-        elif is_items(axes) and at < len(axes):
-            inner = axes[at]
-        yield from _leaves(f"{path}.{key}", part, inner)
+        return
+    own = _axes_of_parts(value, container, axes)
+    for step, part, inner in zip(container.steps, container.parts, own, strict=True):
+        yield from _leaves(f"{path}.{step}", part, inner)
 
 
-def _item(at: int, key: object, value: object) -> list[tuple[object, object]]:
-    """A value of a dict under its key, after the key itself if that is a tensor."""
-    if isinstance(key, torch.Tensor):
-        return [(f"key_{at}", key), (f"value_{at}", value)]
-    return [(key, value)]
+def _axes_of_parts(value: object, container: _Container, axes: object) -> list[object]:
+    """The axes of the parts of a container, from those that were given for it."""
+    count = len(container.parts)
+    if isinstance(axes, Mapping):
+        given = cast(Mapping[object, object], axes)
+        if is_dict(value) and len(value) == count:
+            return [given.get(key) for key in value]
+        return [given.get(step) for step in container.steps]
+    found: list[object] = []
+    if is_items(axes):
+        found = list(axes[:count])
+    elif axes is not None and type(axes) is type(value) and (own := _container(axes)):
+        found = own.parts[:count]
+    return found + [None] * (count - len(found))
 
 
 def rebuild(path: str, value: object, tensors: Mapping[str, object]) -> object:
@@ -102,16 +170,11 @@ def rebuild(path: str, value: object, tensors: Mapping[str, object]) -> object:
     """
     if path in tensors:
         return tensors[path]
-    if is_dict(value):
-        items = dict(
-            _rebuild_item(path, at, *item, tensors) for at, item in enumerate(value.items())
-        )
-        return items if type(value) is dict else cast(Callable[..., object], type(value))(items)
-    if is_items(value):
-        parts = [rebuild(f"{path}.{at}", part, tensors) for at, part in enumerate(value)]
-        kind = cast(Callable[..., object], type(value))
-        return kind(*parts) if hasattr(value, "_fields") else kind(parts)
-    return value
+    container = _container(value)
+    if container is None:
+        return value
+    pairs = zip(container.steps, container.parts, strict=True)
+    return container.make([rebuild(f"{path}.{step}", part, tensors) for step, part in pairs])
 
 
 def rebuild_call(
@@ -129,15 +192,6 @@ def rebuild_call(
         tuple(rebuild(name, arg, tensors) for name, arg in zip(names, args, strict=False)),
         {name: rebuild(name, arg, tensors) for name, arg in kwargs.items()},
     )
-
-
-def _rebuild_item(
-    path: str, at: int, key: object, part: object, tensors: Mapping[str, object]
-) -> tuple[object, object]:
-    if not isinstance(key, torch.Tensor):
-        return key, rebuild(f"{path}.{key}", part, tensors)
-    key = rebuild(f"{path}.key_{at}", key, tensors)
-    return key, rebuild(f"{path}.value_{at}", part, tensors)
 
 
 def has_tensor_keys(value: object) -> bool:
@@ -174,25 +228,38 @@ def by_name(names: Sequence[str], args: Args, kwargs: Mapping[str, object]) -> d
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def positional_names(forward: Callable[..., object], count: int) -> list[str]:
+def positional_names(
+    forward: Callable[..., object], count: int, keywords: Collection[str] = ()
+) -> list[str]:
     """The names of the parameters that may be given by position; those of ``*args`` are numbered.
 
     Args:
         forward: The function.
         count: The number of positional arguments.
+        keywords: The names of the other arguments. A parameter that is given by position only gets
+            another name than these.
 
     Raises:
         TypeError: There are more arguments than parameters.
     """
+    parameters = inspect.signature(forward).parameters.values()
+    taken = {*keywords, *(one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY)}
     names: list[str] = []
-    for parameter in inspect.signature(forward).parameters.values():
+    for parameter in parameters:
         if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}_{i}" for i in range(count - len(names))]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names += item_names(parameter.name, count - len(names), taken)
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            names.append(free(parameter.name, taken))
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             names.append(parameter.name)
     if count > len(names):
         raise TypeError(f"there are {count} arguments, but the module takes {len(names)}")
     return names
+
+
+def item_names(parameter: str, count: int, taken: set[str]) -> list[str]:
+    """The names of the items of ``*args``, which differ from those in ``taken``."""
+    return [free(f"{parameter}_{at}", taken) for at in range(count)]
 
 
 def components(value: object, result: bool = False) -> list[object]:

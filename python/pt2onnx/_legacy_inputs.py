@@ -94,7 +94,7 @@ def _of_module(
     model: Model, args: Args, kwargs: Kwargs, trace: Callable[[], JitGraph]
 ) -> tuple[list[Leaf], list[bool]]:
     """The values within the arguments, and whether a trace reads them."""
-    names = _leaves.positional_names(getattr(model, "forward", model), len(args))
+    names = _leaves.positional_names(getattr(model, "forward", model), len(args), kwargs)
     given = _leaves.flatten(_leaves.by_name(names, args, kwargs), None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -25,6 +25,7 @@ OPERATORS: list[str]
 class Failure(Exception):
     kind: str
     opset: int | None
+    names: int | None
     report: str | None
     markdown: str | None
 

@@ -34,6 +34,34 @@ def flatten(
     return found, cast(Spec, spec)
 
 
+def is_registered(value: object) -> bool:
+    """Whether its class is a node of trees."""
+    return type(value) in _pytree.SUPPORTED_NODES
+
+
+def one_level(tree: object) -> tuple[list[tuple[object, object]], Spec]:
+    """The children of a node with their keys, and its structure."""
+
+    def is_child(part: object) -> bool:
+        return part is not tree
+
+    try:
+        pairs, spec = _pytree.tree_flatten_with_path(tree, is_child)
+    except ValueError:
+        # A class that was registered without keys.
+        found, own = flatten(tree, is_child)
+        return list(enumerate(found)), own
+    keys = [_key(path[0], at) for at, (path, _) in enumerate(pairs)]
+    parts = (part for _, part in pairs)
+    return list(zip(keys, parts, strict=True)), cast(Spec, spec)
+
+
+def _key(entry: object, at: int) -> object:
+    """The key of a child, which is that of a dict, a name or a number."""
+    names = ("key", "name", "idx")
+    return next((getattr(entry, name) for name in names if hasattr(entry, name)), at)
+
+
 def unflatten(leaves: list[object], spec: Spec) -> object:
     """A tree of this structure."""
     return _pytree.tree_unflatten(leaves, cast(_pytree.TreeSpec, spec))

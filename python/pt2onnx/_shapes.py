@@ -7,27 +7,18 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch.export import dynamic_shapes as of_torch
 from torch.utils import _pytree as torch_pytree
 
-from . import _errors, _pytree
+from . import _errors, _leaves, _pytree
 from ._leaves import TensorLeaf
 from ._types import Args, Kwargs, Model, is_dict, is_items
 
 #: Classes of sizes of dynamic shapes.
 _DIMS = ("Dim", "_Dim", "_DerivedDim", "_StaticDim", "_DimHint")
-
-
-class DynamicAxes(NamedTuple):
-    """``dynamic_axes`` of torch.onnx.export, and the names of inputs and outputs that belong to
-    it."""
-
-    axes: Mapping[str, object] | None
-    input_names: Sequence[str] | None
-    output_names: Sequence[str] | str | None
 
 
 def for_torch(shapes: object) -> object:
@@ -78,14 +69,7 @@ def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Excepti
 
     def check(path: Sequence[Any], leaf: object, axes: object) -> None:
         name = f"{path[0].key}{torch_pytree.keystr(tuple(path[1:]))}"
-        sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else []
-        for axis, size in axis_sizes(axes):
-            if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):
-                text = f"axis {axis!r} of {name}, which has {len(sizes)} dimensions"
-                found.append(f"`dynamic_shapes` has {text}")
-            elif type(size) is int and size != sizes[axis]:
-                text = f"axis {axis} of {name} is {size}, but it is {sizes[axis]}"
-                found.append(f"`dynamic_shapes` says that {text}")
+        found.extend(problems(_leaves.Leaf(name, leaf, axes)))
 
     try:
         inputs = of_torch._combine_args(model, args, kwargs)
@@ -105,6 +89,18 @@ def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Excepti
     except Exception as error:
         return error if type(error).__name__ == "UserError" else None
     return ValueError("; ".join(found)) if found else None
+
+
+def problems(leaf: _leaves.Leaf) -> Iterator[str]:
+    """What is wrong with the axes that dynamic shapes have for a value."""
+    sizes = list(leaf.value.shape) if isinstance(leaf.value, torch.Tensor) else []
+    for axis, size in axis_sizes(leaf.axes):
+        if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):
+            text = f"axis {axis!r} of {leaf.path}, which has {len(sizes)} dimensions"
+            yield f"`dynamic_shapes` has {text}"
+        elif type(size) is int and size != sizes[axis]:
+            text = f"axis {axis} of {leaf.path} is {size}, but it is {sizes[axis]}"
+            yield f"`dynamic_shapes` says that {text}"
 
 
 def map_axes(
@@ -170,20 +166,62 @@ def by_parameter(
     if input_names and given.keys() <= set(input_names) and not given.keys() <= own:
         names = list(by_name(model, args, kwargs))
         given = {names[list(input_names).index(name)]: axes for name, axes in given.items()}
+    if given.keys() <= parameters.keys():
+        return given
+    try:
+        bound = signature(model).bind(*args, **kwargs).arguments
+    except TypeError:
+        # torch.export reports it.
+        return given
+    places = _places_of(model, bound)
     found: dict[str, object] = {}
-    by_kind = {parameter.kind: name for name, parameter in parameters.items()}
-    many = by_kind.get(inspect.Parameter.VAR_POSITIONAL)
-    rest = by_kind.get(inspect.Parameter.VAR_KEYWORD)
     for name, axes in given.items():
-        if name in parameters:
-            found[name] = axes
-        elif rest and name in kwargs:
-            found[rest] = {**cast(dict[str, object], found.get(rest, {})), name: axes}
-        elif many and name.startswith(f"{many}_"):
-            found[many] = (*cast(tuple[object, ...], found.get(many, ())), axes)
+        parameter, key = places.get(name, (name, None)) if name not in parameters else (name, None)
+        if isinstance(key, str):
+            given_to_rest = cast(Mapping[str, object], bound[parameter])
+            of_rest = found.setdefault(parameter, dict.fromkeys(given_to_rest))
+            cast(dict[str, object], of_rest)[key] = axes
+        elif key is not None:
+            items = found.setdefault(parameter, (None,) * len(cast(Args, bound[parameter])))
+            of_items = list(cast(Args, items))
+            of_items[key] = axes
+            found[parameter] = tuple(of_items)
         else:
             found[name] = axes
     return found
+
+
+def from_front_of_all(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> object:
+    """Dynamic shapes with negative axes, which count from the last, counted from the first; the
+    shapes if these do not fit, which torch.export reports.
+
+    Raises:
+        ValueError: An axis is there twice.
+    """
+    leaves, tree = _pytree.flatten(shapes, is_axes)
+    if not any(is_dict(axes) and any(_is_negative(axis) for axis in axes) for axes in leaves):
+        return shapes
+    # One dict may be that of several inputs.
+    leaves = [dict(axes) if is_dict(axes) else axes for axes in leaves]
+    ranks: dict[int, int] = {}
+
+    def rank(leaf: object, axes: object) -> None:
+        if isinstance(leaf, torch.Tensor):
+            ranks[id(axes)] = leaf.dim()
+
+    own = _pytree.unflatten(list(leaves), tree)
+    try:
+        map_axes(rank, model, args, kwargs, own)
+    except Exception:
+        return shapes
+    for at, axes in enumerate(leaves):
+        if is_dict(axes) and id(axes) in ranks:
+            leaves[at] = from_front(cast(Mapping[int, object], axes), ranks[id(axes)])
+    return _pytree.unflatten(leaves, tree)
+
+
+def _is_negative(axis: object) -> bool:
+    return isinstance(axis, int) and axis < 0
 
 
 def inputs(program: torch.export.ExportedProgram) -> list[str | None]:
@@ -215,68 +253,14 @@ def names(program: torch.export.ExportedProgram, shapes: object) -> dict[str, st
     return found
 
 
-def from_dynamic_axes(
-    model: Model, args: Args, kwargs: Kwargs, given: DynamicAxes, *, ignore_unknown: bool
-) -> dict[str, object]:
-    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument.
-
-    The names are those of ``input_names`` or of the model's parameters; where they are neither, the
-    axes are in the order of the inputs. Names of outputs have no effect on shapes.
-
-    Args:
-        model: The module.
-        args: The positional arguments.
-        kwargs: The keyword arguments.
-        given: The axes.
-        ignore_unknown: Whether other names have no effect but a warning.
-
-    Raises:
-        ValueError: Axes are not understood, or an input does not exist.
-    """
-    arguments = by_name(model, args, kwargs)
-    leaves, tree = _pytree.flatten(list(arguments.values()))
-    outputs = set[str](given.output_names or ())
-    pairs = (given.axes or {}).items()
-    by_input = {name: axes_of(name, axes) for name, axes in pairs if name not in outputs}
-    input_names = given.input_names or ()
-    parameters = {name: at for at, name in enumerate(arguments) if len(leaves) == len(arguments)}
-    if ignore_unknown:
-        places = _places(input_names, leaves, numbers=True)
-        # A parameter that is given another name is not known by its own.
-        unnamed = {name: at for name, at in parameters.items() if at not in places.values()}
-        places = {**unnamed, **places}
-        for name in [name for name in by_input if name not in places]:
-            warn_unknown_axes(name)
-    else:
-        choices = _places(input_names, leaves), parameters
-        fitting = (places for places in choices if by_input.keys() <= set(places))
-        places = next(fitting, dict[str, int]())
-        if not places:
-            count = len(input_names)
-            surplus = len(by_input) > len(leaves) or count >= len(leaves)
-            if surplus or (count and len(by_input) != len(leaves)):
-                unknown = [name for name in by_input if name not in (input_names or arguments)]
-                raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
-            places = {name: at for at, name in enumerate(by_input)}
-    by_place = {places[name]: found for name, found in by_input.items() if name in places}
-    shapes = _from_front([by_place.get(at) for at in range(len(leaves))], leaves)
-    nested = cast(list[object], _pytree.unflatten(shapes, tree))
-    return dict(zip(arguments, nested, strict=False))
-
-
-def warn_unknown_axes(name: str) -> None:
-    """Warns of an entry of ``dynamic_axes`` that belongs to no input, as torch.onnx does."""
-    text = f"Provided key {name} for dynamic axes is not a valid input/output name"
-    _errors.warn(text, UserWarning)
-
-
 def by_name(model: Model, args: Args, kwargs: Kwargs) -> dict[str, object]:
     """The arguments by name, in the order of the parameters; those of ``*args`` are numbered.
 
     Raises:
         TypeError: They do not fit.
     """
-    return _unpacked(model, signature(model).bind(*args, **kwargs).arguments)
+    bound = signature(model).bind(*args, **kwargs).arguments
+    return _unpacked(_places_of(model, bound), bound)
 
 
 def by_argument(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> dict[str, object]:
@@ -286,29 +270,63 @@ def by_argument(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> dic
         TypeError: The arguments do not fit.
     """
     given = signature(model).bind(*args, **kwargs).arguments
-    if is_items(shapes):
-        return _unpacked(model, _zipped(given, shapes))
-    return _unpacked(model, cast(dict[str, object], shapes or {}))
+    own = _zipped(given, shapes) if is_items(shapes) else cast(dict[str, object], shapes or {})
+    return _unpacked(_places_of(model, given), own)
 
 
 def _zipped(names: Mapping[str, object], shapes: object) -> dict[str, object]:
     return dict(zip(names, cast(Sequence[object], shapes), strict=False))
 
 
-def _unpacked(model: Model, values: Mapping[str, object]) -> dict[str, object]:
-    """Values by parameter, with the items of ``*args`` and ``**kwargs`` under their own names."""
+def _places_of(
+    model: Model, bound: Mapping[str, object]
+) -> dict[str, tuple[str, str | int | None]]:
+    """The parameter of each argument by name, and the key or number of one of ``**kwargs`` and
+    ``*args``.
+
+    Args:
+        model: The module.
+        bound: The arguments by parameter.
+    """
     parameters = signature(model).parameters
+    of_kind = {parameters[name].kind: name for name in bound}
+    many = of_kind.get(inspect.Parameter.VAR_POSITIONAL)
+    rest = of_kind.get(inspect.Parameter.VAR_KEYWORD)
+    keywords = list(cast(Mapping[str, object], bound[rest])) if rest else []
+    positional = [one.name for one in parameters.values() if one.kind is one.POSITIONAL_ONLY]
+    taken = {*keywords, *(name for name in parameters if name not in positional)}
+    places: dict[str, tuple[str, str | int | None]] = {}
+    for name in bound:
+        if name == many:
+            names = _leaves.item_names(name, len(cast(Args, bound[name])), taken)
+            places.update({one: (name, at) for at, one in enumerate(names)})
+        elif name == rest:
+            places.update({key: (name, key) for key in keywords})
+        else:
+            own = _leaves.free(name, taken) if name in positional else name
+            places[own] = (name, None)
+    return places
+
+
+def _unpacked(
+    places: Mapping[str, tuple[str, str | int | None]], values: Mapping[str, object]
+) -> dict[str, object]:
+    """Values by parameter, with the items of ``*args`` and ``**kwargs`` under their own names."""
     found: dict[str, object] = {}
-    for name, value in values.items():
-        kind = parameters[name].kind if name in parameters else None
-        if kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(cast(dict[str, object], value or {}))
-        elif kind is inspect.Parameter.VAR_POSITIONAL:
+    for name, (parameter, key) in places.items():
+        if parameter not in values:
+            continue
+        value = values[parameter]
+        if isinstance(key, str):
+            of = cast(Mapping[str, object], value or {})
+            found.update({name: of[key]} if key in of else {})
+        elif key is not None:
             items = cast(Sequence[object], value or ())
-            found.update({f"{name}_{at}": part for at, part in enumerate(items)})
+            found.update({name: items[key]} if key < len(items) else {})
         else:
             found[name] = value
-    return found
+    known = {parameter for parameter, _ in places.values()}
+    return {**found, **{name: value for name, value in values.items() if name not in known}}
 
 
 def by_leaf(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> object:
@@ -360,37 +378,19 @@ def fits(model: Model, args: Args, kwargs: Kwargs) -> bool:
     return True
 
 
-def _places(
-    names: Sequence[str], leaves: Sequence[object], *, numbers: bool = False
-) -> dict[str, int]:
-    """The places of inputs among the arguments. Names are those of tensors, and of numbers if these
-    are inputs, unless there are more names."""
-    kinds = (torch.Tensor, bool, int, float) if numbers else (torch.Tensor,)
-    places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, kinds)]
-    fit = len(names) <= len(places)
-    return dict(zip(names, places if fit else range(len(leaves)), strict=False))
-
-
-def _from_front(
-    shapes: Sequence[Mapping[int, object] | None], leaves: Sequence[object]
-) -> list[object]:
-    """The axes of each input, counted from the first. Warns of axes that it does not have, which
-    are left out."""
-    counted: list[object] = []
-    for axes, leaf in zip(shapes, leaves, strict=True):
-        rank = getattr(leaf, "ndim", 0)
-        found = from_front(axes or {}, rank)
-        for axis in [axis for axis in found if not 0 <= axis < rank]:
-            text = f"dynamic_axes has axis {axis} of an input that has {rank} dimensions"
-            _errors.warn(text, UserWarning)
-            del found[axis]
-        counted.append(found or None)
-    return counted
-
-
 def from_front(axes: Mapping[int, object], rank: int) -> dict[int, object]:
-    """The axes with negative ones, which count from the last, counted from the first."""
-    return {axis + rank if -rank <= axis < 0 else axis: size for axis, size in axes.items()}
+    """The axes with negative ones, which count from the last, counted from the first.
+
+    Raises:
+        ValueError: An axis is there twice.
+    """
+    found: dict[int, object] = {}
+    for axis, size in axes.items():
+        own = axis + rank if -rank <= axis < 0 else axis
+        if own in found:
+            raise ValueError(f"the dynamic axes {dict(axes)} have axis {own} twice")
+        found[own] = size
+    return found
 
 
 def axes_of(name: str, axes: object) -> dict[int, object] | None:
@@ -413,8 +413,17 @@ def is_axes(shapes: object) -> bool:
     """Whether these are the axes of one input."""
     if is_dict(shapes):
         return all(isinstance(axis, int) and _is_size(size) for axis, size in shapes.items())
-    # An empty list or tuple is a container without inputs.
-    return is_items(shapes) and len(shapes) > 0 and all(map(_is_size, shapes))
+    # An empty list or tuple is a container without inputs, a named tuple one of several.
+    if not is_items(shapes) or not shapes or hasattr(shapes, "_fields"):
+        return False
+    return all(map(_is_size, shapes))
+
+
+def is_dynamic(axes: object) -> bool:
+    """Whether the axes of an input give a size."""
+    if is_items(axes):
+        return any(size is not None for size in axes)
+    return bool(axes)
 
 
 def _is_size(size: object) -> bool:

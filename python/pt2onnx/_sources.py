@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 
-from . import _errors, _examples, _option_json, _pytree, _serialize, _shapes, _translation
+from . import (
+    _errors,
+    _examples,
+    _leaves,
+    _option_json,
+    _pytree,
+    _serialize,
+    _shapes,
+    _translation,
+)
 from ._capture._script import Script
 from ._cx import Function
 from ._errors import ConversionError, OnnxExporterError, native_errors
@@ -39,6 +48,11 @@ class Source(Protocol):
             input_names: The names of inputs that the user gave.
             all_names: Whether ``input_names`` may also name parameters.
         """
+        ...
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names that inputs have by default."""
         ...
 
     @property
@@ -128,6 +142,11 @@ class ProgramSource:
         return options if outputs is None else {**options, "output_names": outputs}
 
     @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs of the program."""
+        return [name for name in _shapes.inputs(self.program) if name is not None]
+
+    @property
     def output_count(self) -> int | None:
         """The number of results of the program, without None."""
         specs = self.program.graph_signature.output_specs
@@ -188,6 +207,13 @@ class ScriptSource:
             names = list(names) if all_names else take_names(names, count, "input")
         dtype = str(torch.get_default_dtype()).removeprefix("torch.")
         return {"input_names": names, "default_dtype": dtype}
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs; none if some of them are several inputs of the model."""
+        leaves = self._script.input_leaves
+        known = len(leaves) == self._script.input_count
+        return [leaf.path.replace(".", "_") for leaf in leaves] if known else []
 
     @property
     def output_count(self) -> int | None:
@@ -268,6 +294,24 @@ class ScriptSource:
             else:
                 native = convert_module(package.archive, package.storages, text, table)
         return ONNXProgram(native, origin=self._script)
+
+
+def rename_defaults(options: Options, defaults: Sequence[str]) -> None:
+    """Renames inputs whose default names the user gives to others. Warns of them.
+
+    Args:
+        options: The options of the conversion.
+        defaults: The names that inputs have by default.
+    """
+    given, outputs = (options.get(key) for key in ("input_names", "output_names"))
+    inputs = cast(list[str], given) if isinstance(given, list) else []
+    taken = {*inputs, *(cast(list[str], outputs) if isinstance(outputs, list) else [])}
+    names = {*taken, *defaults}
+    renamed = {name: _leaves.free(name, names) for name in defaults[len(inputs) :] if name in taken}
+    for old, new in renamed.items():
+        _errors.warn(f"The input `{old}` is called `{new}`, as that name is given to another value")
+    if renamed:
+        options["rename"] = {**cast(dict[str, str], options.get("rename") or {}), **renamed}
 
 
 def take_names(names: Sequence[str], count: int, kind: str) -> list[str]:

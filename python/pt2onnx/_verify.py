@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from . import _errors
 from ._errors import VerificationError
 from ._program._origin import Example, NoExample
 from ._verification import OutputCheck, Verification
@@ -32,8 +31,13 @@ class Verifiable(Protocol):
     @property
     def _is_dynamic(self) -> bool: ...
 
-    def __call__(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
-        """Runs the model with the arguments of the module."""
+    def _inputs(self, args: Args, kwargs: Kwargs) -> dict[str, object]:
+        """The arguments of the module as inputs of the model, by name."""
+        ...
+
+    def _run(self, args: Args, kwargs: Kwargs, state: Mapping[str, object]) -> tuple[object, ...]:
+        """Runs the model with the arguments of the module, and with its state where that is an
+        input."""
         ...
 
 
@@ -80,16 +84,9 @@ def verify(
 
 def _checks(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:
     """Compares the outputs for one example: see ``verify``."""
-    from ._compare import compare_call
+    from ._compare import compare_model
 
-    def run(*args: object, **kwargs: object) -> tuple[Any, ...]:
-        try:
-            return program(*args, **kwargs)
-        except Exception as error:
-            text = f"ONNX Runtime cannot run the model ({example.sizes}): {str(error).strip()}"
-            raise _errors.new_error(VerificationError, text) from error
-
-    return compare_call(run, model, example, program.output_names)
+    return compare_model(program, model, example)
 
 
 def _other_examples(

@@ -7,7 +7,7 @@ create_exception!(
     _pt2onnx,
     Failure,
     PyException,
-    "Why there is no model. `kind` is the kind of the error, `opset` the lowest opset that can express the model or None, `report` the report as JSON or None, `markdown` the report as text or None."
+    "Why there is no model. `kind` is the kind of the error, `opset` the lowest opset that can express the model or None, `names` how many names can be given if there are more or None, `report` the report as JSON or None, `markdown` the report as text or None."
 );
 
 /// The error of an export, with its report.
@@ -28,6 +28,7 @@ fn made(py: Python<'_>, error: &Error, report: Option<&Report>) -> PyErr {
     let set = value
         .setattr("kind", kind)
         .and_then(|()| value.setattr("opset", needed(error)))
+        .and_then(|()| value.setattr("names", taken(error)))
         .and_then(|()| value.setattr("report", report.map(Report::to_json)))
         .and_then(|()| value.setattr("markdown", report.map(Report::to_markdown)));
     set.map_or_else(|unset| unset, |()| exception)
@@ -37,6 +38,14 @@ fn made(py: Python<'_>, error: &Error, report: Option<&Report>) -> PyErr {
 fn needed(error: &Error) -> Option<u32> {
     match error {
         Error::Legalise(pt2onnx::opt::LegaliseError::Nodes { lowest, .. }) => Some(*lowest),
+        _ => None,
+    }
+}
+
+/// How many inputs or outputs can be named, if more names are given.
+fn taken(error: &Error) -> Option<usize> {
+    match error {
+        Error::Name(pt2onnx::NameError::Surplus { has, .. }) => Some(*has),
         _ => None,
     }
 }

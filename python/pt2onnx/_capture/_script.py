@@ -13,11 +13,12 @@ from typing import Any, cast
 
 import torch
 
-from .. import _examples, _leaves, _shapes
+from .. import _dynamic_axes, _examples, _leaves, _pytree, _shapes
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
-from .._types import Args, Kwargs
-from . import _jit
+from .._types import Args, Kwargs, is_dict
+from . import _constants, _jit
+from ._jit import JitGraph
 from ._module_trace import Package
 
 #: Element types of numbers that stay free.
@@ -149,7 +150,7 @@ def of_model(model: Any, args: Args, kwargs: Kwargs, shapes: object) -> Script:
         TypeError: The arguments do not fit.
     """
     file = io.BytesIO()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _constants.typed(_graphs(model)):
         _jit.ignore_deprecation()
         cast(Any, torch.jit).save(model, file)
     arguments = _jit.schema(model).arguments
@@ -161,12 +162,38 @@ def of_model(model: Any, args: Args, kwargs: Kwargs, shapes: object) -> Script:
     if given and missing:
         raise TypeError(f"no argument is given for {', '.join(missing)}")
     leaves = _leaves.flatten(given, shapes)
+    _check_shapes(parameters, leaves, shapes)
     if not is_module:
         # The archive of a function has no defaults.
         defaults = {one.name: one.default_value for one in rest if one.has_default_value()}
         unset = _leaves.flatten(defaults, None)
         leaves += [dataclasses.replace(leaf, default=True) for leaf in unset]
     return Script(Package(file.getvalue()), parameters, leaves)
+
+
+def _graphs(model: Any) -> Iterator[JitGraph]:
+    """The graphs of a function, or of the methods of a module."""
+    if not isinstance(model, torch.jit.ScriptModule):
+        yield model.graph
+        return
+    for part in cast(Any, model).modules():
+        for code in [part._c] if hasattr(part, "_c") else []:
+            yield from (code._get_method(name).graph for name in code._method_names())
+
+
+def _check_shapes(parameters: Sequence[str], leaves: Sequence[Leaf], shapes: object) -> None:
+    """Raises ValueError if dynamic shapes are not those of these arguments."""
+    if shapes is None:
+        return
+    if is_dict(shapes) and (unknown := [name for name in shapes if name not in parameters]):
+        known = ", ".join(parameters)
+        raise ValueError(f"`dynamic_shapes` has {unknown}, but the parameters are {known}")
+    tensors = [leaf for leaf in leaves if leaf.is_tensor]
+    if found := [problem for leaf in tensors for problem in _shapes.problems(leaf)]:
+        raise ValueError("; ".join(found))
+    axes = _pytree.flatten(shapes, _shapes.is_axes)[0]
+    if sum(map(_shapes.is_dynamic, axes)) != sum(_shapes.is_dynamic(leaf.axes) for leaf in leaves):
+        raise ValueError("`dynamic_shapes` is not nested as the arguments are")
 
 
 def _parameters(model: Any) -> list[str]:
@@ -181,7 +208,7 @@ def _parameters(model: Any) -> list[str]:
     return found if len(set(found)) == len(names) else names
 
 
-def with_axes(script: Script, given: _shapes.DynamicAxes) -> Script:
+def with_axes(script: Script, given: _dynamic_axes.DynamicAxes) -> Script:
     """The script with ``dynamic_axes`` of torch.onnx.export: by one of ``input_names``, or by path.
 
     Warns of names that no input has.
@@ -202,6 +229,6 @@ def with_axes(script: Script, given: _shapes.DynamicAxes) -> Script:
         if name in names:
             axes[names[name]] = found
         elif name not in outputs:
-            _shapes.warn_unknown_axes(name)
+            _dynamic_axes.warn_unknown(name)
     leaves = [dataclasses.replace(leaf, axes=axes.get(leaf.path)) for leaf in script.leaves]
     return Script(script.package, script.parameters, leaves)

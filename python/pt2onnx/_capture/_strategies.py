@@ -11,7 +11,7 @@ from typing import Protocol, cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .. import _errors, _leaves, _pytree, _shapes, _symbolic
+from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _shapes, _symbolic
 from .._cx import Function
 from .._errors import ConversionError, OnnxExporterError, TorchExportError
 from .._program import ONNXProgram
@@ -20,10 +20,10 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _failures, _guards, _torch_export, _trace, _trace_check
+from . import _failures, _guards, _numbers, _torch_export, _trace, _trace_check
 from ._jit import JitGraph
 from ._script import Script
-from ._torch_export import Call, Captured
+from ._torch_export import Call, Captured, Fixes
 from ._trace import Traced
 
 #: Translates a source.
@@ -181,7 +181,7 @@ class Capturer:
         args: Args,
         kwargs: Kwargs,
         shapes: object,
-        axes: _shapes.DynamicAxes,
+        axes: _dynamic_axes.DynamicAxes,
         steps: Steps,
         *,
         legacy: bool,
@@ -193,10 +193,13 @@ class Capturer:
         if callable(make):
             shapes = make(module, args, kwargs)
         args, kwargs = unalias(args, kwargs)
+        if problem := _objects.problem(module, args, kwargs):
+            raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
         if shapes is None and axes.axes is not None:
             shapes = _from_axes(module, args, kwargs, axes, allow_value_traces)
         shapes = _shapes.by_parameter(module, args, kwargs, shapes, axes.input_names)
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
+        shapes = _shapes.from_front_of_all(module, args, kwargs, shapes)
         self._model, self._steps = model, steps
         self._call = Call(module, args, kwargs, shapes, Snapshot(module, args, kwargs))
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
@@ -316,26 +319,28 @@ class Capturer:
             return self._by_script(error, translate, call)
         free = self._free
         if free is not call:
-            given = dataclasses.replace(plain, args=free.args, kwargs=free.kwargs)
+            args, kwargs = _numbers.as_tensors(call.args, call.kwargs)
+            given = dataclasses.replace(plain, args=args, kwargs=kwargs)
             try:
                 return None, self._by_export(given)
             except TorchExportError as error:
                 with contextlib.suppress(TorchExportError):
                     return self._by_script(error, translate, free, free_numbers=True)
         try:
-            return None, self._by_export(plain, may_fix=not self._allow_value_traces)
+            fixes = Fixes.NONE if self._allow_value_traces else Fixes.SMALL
+            return None, self._by_export(plain, fixes)
         except TorchExportError as error:
             failures = error.failures_by_strategy.values()
-            if not any(isinstance(failure, _torch_export.SmallSizes) for failure in failures):
+            if not any(isinstance(failure, _torch_export.StaticSizes) for failure in failures):
                 return self._by_script(error, translate, call)
             with contextlib.suppress(TorchExportError):
                 return self._by_script(error, translate, call, allow_value_traces=False)
         return None, self._by_export(plain)
 
-    def _by_export(self, call: Call, *, may_fix: bool = True) -> Captured:
+    def _by_export(self, call: Call, fixes: Fixes = Fixes.ALL) -> Captured:
         self._symbolic = {}
         with self._calls_as_ops(self._symbolic):
-            return _torch_export.capture(call, self._steps.say, may_fix=may_fix)
+            return _torch_export.capture(call, self._steps.say, fixes=fixes)
 
     def _calls_as_ops(
         self, found: dict[object, Function]
@@ -464,16 +469,10 @@ def unalias(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
 def _with_free_numbers(call: Call) -> Call:
     """The call with tensors for numbers, as the tracer of TorchScript has them; the same call if it
     has none."""
-    kinds: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
-    given = (call.args, call.kwargs)
-    if not any(type(leaf) in kinds for leaf in _pytree.leaves(given)):
+    args, kwargs = _numbers.as_numbers(call.args, call.kwargs)
+    given = _pytree.leaves((call.args, call.kwargs))
+    if all(own is one for own, one in zip(_pytree.leaves((args, kwargs)), given, strict=True)):
         return call
-
-    def to_tensor(leaf: object) -> object:
-        dtype = kinds.get(type(leaf))
-        return leaf if dtype is None else torch.tensor(leaf, dtype=dtype)
-
-    args, kwargs = cast(tuple[Args, Kwargs], _pytree.transform(to_tensor, given))
     return dataclasses.replace(call, args=args, kwargs=kwargs)
 
 
@@ -508,7 +507,7 @@ def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
 
 
 def _from_axes(
-    model: Model, args: Args, kwargs: Kwargs, axes: _shapes.DynamicAxes, ignore_unknown: bool
+    model: Model, args: Args, kwargs: Kwargs, axes: _dynamic_axes.DynamicAxes, ignore_unknown: bool
 ) -> object:
     if not ignore_unknown:
         _errors.warn(
@@ -518,7 +517,7 @@ def _from_axes(
             UserWarning,
         )
     try:
-        return _shapes.from_dynamic_axes(model, args, kwargs, axes, ignore_unknown=ignore_unknown)
+        return _dynamic_axes.to_shapes(model, args, kwargs, axes, ignore_unknown=ignore_unknown)
     except Exception as error:
         raise RuntimeError(
             "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import importlib
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, cast
 
 import torch
 
-from .. import _compare, _errors, _examples, _pytree
+from .. import _compare, _errors, _examples, _pytree, _shapes
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from . import _buffer_branches, _causal, _data, _failures, _gradients, _guards, _noise, _patches
@@ -55,8 +56,21 @@ class Call:
     snapshot: Snapshot = dataclasses.field(default_factory=Snapshot)
 
 
-class SmallSizes(Exception):
+class StaticSizes(Exception):
+    """The code asks for dimensions, so that they would be static."""
+
+
+class SmallSizes(StaticSizes):
     """The code asks for dimensions whose size is 0 or 1 in the example."""
+
+
+class Fixes(enum.IntEnum):
+    """Dimensions that may become static where the code asks for them: none, those whose size is 0
+    or 1 in the example, or all."""
+
+    NONE = 0
+    SMALL = 1
+    ALL = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,28 +85,28 @@ class TorchExport:
     strict: bool
     gradients: bool = False
 
-    def capture(self, call: Call, failures: dict[str, BaseException], may_fix: bool) -> Captured:
+    def capture(self, call: Call, failures: dict[str, BaseException], fixes: Fixes) -> Captured:
         """Captures a module. Dimensions that the code asks for become static if that is allowed.
 
         Args:
             call: The module.
             failures: The errors of strategies that were tried before.
-            may_fix: Whether dimensions whose size is 0 or 1 in the example may become static.
+            fixes: Which dimensions may become static.
 
         Raises:
-            SmallSizes: They would have to.
+            StaticSizes: Others would have to.
             Exception: The errors of torch.export.
         """
         larger = None
         with _patches.exporting(), _settings(self.strict):
             with _guards.logged() as log:
-                program = self._export(call, log)
+                program = self._export(call, log, fixes)
             asked = log.specialized_by_torch or log.specialized_by_user
             if asked and not log.inconsistent:
                 larger = self._of_larger(program, call, log.specialized_by_user)
             program = larger or program
         if log.inconsistent or (log.specialized_by_user and not larger):
-            if not may_fix:
+            if fixes < Fixes.SMALL:
                 raise SmallSizes(SmallSizes.__doc__)
             _errors.warn(
                 "The code asks for dimensions whose size is 0 or 1 in the example, so they are "
@@ -100,7 +114,7 @@ class TorchExport:
             )
             fixed = _examples.without_small(call.model, call.args, call.kwargs, call.shapes)
             with _patches.exporting(), _settings(self.strict), _guards.logged() as log:
-                program = self._export(dataclasses.replace(call, shapes=fixed), log)
+                program = self._export(dataclasses.replace(call, shapes=fixed), log, fixes)
         elif log.specialized_by_torch and not larger:
             _errors.warn(
                 "The model may be wrong where sizes are larger that are 0 or 1 in the example: "
@@ -126,7 +140,8 @@ class TorchExport:
         try:
             args, kwargs = _examples.enlarge(call.model, call.args, call.kwargs, call.shapes)
             with _guards.logged() as log:
-                found = self._export(dataclasses.replace(call, args=args, kwargs=kwargs), log)
+                given = dataclasses.replace(call, args=args, kwargs=kwargs)
+                found = self._export(given, log, Fixes.NONE)
             if log.inconsistent or log.specialized_by_torch or log.specialized_by_user:
                 return None
             if not _examples.same_result_sizes(program, found):
@@ -136,9 +151,13 @@ class TorchExport:
             # Such as sizes that belong to those of other inputs.
             return None
 
-    def _export(self, call: Call, log: GuardLog) -> torch.export.ExportedProgram:
+    def _export(self, call: Call, log: GuardLog, fixes: Fixes) -> torch.export.ExportedProgram:
         """One call of torch.export.export, and others with the dynamic shapes that its error
-        suggests. ``log`` is that of the last one."""
+        suggests. ``log`` is that of the last one.
+
+        Raises:
+            StaticSizes: It suggests static ones, which is not allowed.
+        """
         try:
             return self._export_once(call, log)
         except Exception as error:
@@ -150,6 +169,14 @@ class TorchExport:
                 refined = refine(getattr(error, "msg", str(error)), call.shapes)
             except Exception:
                 raise error from None
+            if fixed := _static_axes(refined) - _static_axes(call.shapes):
+                if fixes < Fixes.ALL:
+                    raise StaticSizes(StaticSizes.__doc__) from error
+                plural = "dimensions" if fixed > 1 else "dimension"
+                _errors.warn(
+                    f"The model takes only the sizes of the example for {fixed} dynamic {plural}, "
+                    f"as the code asks for them: {_errors.brief(error)}"
+                )
             log.clear()
             return self._export_once(dataclasses.replace(call, shapes=refined), log)
 
@@ -201,14 +228,20 @@ STRATEGIES = (
 GRADIENTS = TorchExport("TorchExportGradientsStrategy", strict=False, gradients=True)
 
 
-def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> Captured:
+def _static_axes(shapes: object) -> int:
+    """The number of axes whose size dynamic shapes fix."""
+    leaves, _ = _pytree.flatten(shapes, _shapes.is_axes)
+    sizes = (size for axes in leaves if axes for _, size in _shapes.axis_sizes(axes))
+    return sum(type(size) is int for size in sizes)
+
+
+def capture(call: Call, say: Callable[[str], None], *, fixes: Fixes = Fixes.ALL) -> Captured:
     """The program of the first strategy that captures a module.
 
     Args:
         call: The module.
         say: Reports a step.
-        may_fix: Whether dimensions that the code asks for may become static, if their size is 0 or
-            1 in the example.
+        fixes: Which dimensions that the code asks for may become static.
 
     Raises:
         TorchExportError: None does. It has the error of each.
@@ -224,7 +257,7 @@ def capture(call: Call, say: Callable[[str], None], *, may_fix: bool = True) -> 
         log = _gradients.GradientLog()
         try:
             with _gradients.logged(log):
-                captured = strategy.capture(call, failures, may_fix)
+                captured = strategy.capture(call, failures, fixes)
             if not strategy.gradients:
                 log.check()
         except Exception as error:
@@ -327,8 +360,8 @@ def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
     # Assertions may exclude the sizes of the example.
     _drop_assertions(module)
     vars(module)["_forward_pre_hooks"].clear()
-    found = _compare.run(module, call.args, call.kwargs, _pytree.leaves)
-    expected = _compare.run(call.model, call.args, call.kwargs, _pytree.leaves, call.snapshot)
+    found = _compare.run(module, call.args, call.kwargs)
+    expected = _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
     return all(
         _compare.compare("", one, other).ok
         for one, other in zip(found, expected, strict=True)

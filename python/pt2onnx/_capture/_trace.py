@@ -7,27 +7,30 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
+import keyword
 import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import torch
 from torch.jit import _trace as torch_trace
 
-from .. import _compare, _errors, _examples, _leaves, _shapes, _symbolic
+from .. import _compare, _errors, _examples, _leaves, _objects, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
-from .._types import Model, is_items
+from .._types import Model
 from . import (
     _causal,
+    _constants,
     _data,
     _gradients,
     _jit,
     _module_trace,
     _noise,
+    _numbers,
     _patches,
     _script,
     _size_reads,
@@ -74,10 +77,13 @@ class Traced:
 
     def script(self) -> Script:
         """The archive."""
-        own = [dataclasses.replace(leaf, path=leaf.path.replace(".", "_")) for leaf in self.leaves]
         paths = [leaf.path for leaf in self.leaves]
+        names = _input_names(paths)
+        pairs = zip(self.leaves, names, strict=True)
+        own = [dataclasses.replace(leaf, path=name) for leaf, name in pairs]
         if isinstance(self.code, ModuleTrace):
-            package = self.code.package()
+            with _constants.typed(_graphs(self.code)):
+                package = self.code.package()
         else:
             package = _script.of_model(self.code, (), {}, None).package
         script = Script(package, positional_names(self.call), own, paths=paths)
@@ -275,7 +281,7 @@ def _at_other_sizes(call: Call, leaves: Sequence[TensorLeaf]) -> Iterator[Exampl
 
 def positional_names(call: Call) -> list[str]:
     forward = cast(Model, getattr(call.model, "forward", call.model))
-    return _leaves.positional_names(forward, len(call.args))
+    return _leaves.positional_names(forward, len(call.args), call.kwargs)
 
 
 def tensor_leaves(call: Call) -> list[TensorLeaf]:
@@ -367,7 +373,7 @@ def _trace_once(call: Call) -> Traced:
     module = as_module(call.model)
     forward: Callable[..., object] = module.forward
     args, kwargs = call.args, call.kwargs
-    names = _leaves.positional_names(forward, len(args))
+    names = _leaves.positional_names(forward, len(args), kwargs)
     leaves = tensor_leaves(dataclasses.replace(call, model=module))
     paths = [leaf.path for leaf in leaves]
     if not paths:
@@ -376,14 +382,17 @@ def _trace_once(call: Call) -> Traced:
     recorded: list[torch.Tensor] = []
 
     def flat(*tensors: torch.Tensor) -> object:
-        values: dict[str, object] = dict(zip(paths, tensors, strict=True))
+        pairs = zip(leaves, tensors, strict=True)
+        values: dict[str, object] = {
+            leaf.path: _numbers.like(tensor, leaf.value) for leaf, tensor in pairs
+        }
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
         with _data.followed(module, call.snapshot):
             results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
         recorded[:] = results
         return results if len(results) != 1 else results[0]
 
-    inputs = [path.replace(".", "_") for path in paths]
+    inputs = _input_names(paths)
     _sign(flat, inputs)
     gradients = _gradients.GradientLog()
     with (
@@ -409,7 +418,9 @@ def _trace_once(call: Call) -> Traced:
         results = [result.detach().clone() for result in recorded]
     gradients.check()
     _inline_functions(code)
-    notes = [_note(w) for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
+    of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
+    # Numbers of a result become tensors here.
+    notes = [_note(w) for w in of_tracer if w.filename != __file__]
     found = Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), bool(dropped), results)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
@@ -422,12 +433,24 @@ def _inline_functions(code: Any) -> None:
     """Replaces calls of autograd functions in a trace by the nodes of their ``forward``: a trace
     that calls Python cannot be saved. Where symbolic functions are used, calls of those that have
     one are ops, and not among these."""
+    for graph in _graphs(code):
+        while call := _function_call(graph):
+            _inline(graph, call)
+
+
+def _graphs(code: Any) -> Iterator[JitGraph]:
+    """The graphs of the methods of a trace."""
     own = isinstance(code, ModuleTrace)
     for module in code.modules if own else [part._c for part in code.modules()]:
         for name in module._method_names():
-            graph: JitGraph = module._get_method(name).graph
-            while call := _function_call(graph):
-                _inline(graph, call)
+            yield module._get_method(name).graph
+
+
+def _input_names(paths: Sequence[str]) -> list[str]:
+    """The names of the inputs of a trace, by the paths of the values."""
+    taken: set[str] = set()
+    names = [re.sub(r"[^0-9a-zA-Z]+", "_", path) for path in paths]
+    return [_leaves.free(f"{name}_" if keyword.iskeyword(name) else name, taken) for name in names]
 
 
 def _function_call(graph: JitGraph) -> JitNode | None:
@@ -482,21 +505,14 @@ def result_tensors(result: object) -> Iterator[torch.Tensor]:
     Raises:
         TypeError: It holds other values.
     """
-    if isinstance(result, torch.Tensor):
-        yield result
-    elif isinstance(result, (bool, int, float)):
-        yield torch.tensor(result)
-    elif isinstance(result, Mapping):
-        for value in cast(Mapping[object, object], result).values():
-            yield from result_tensors(value)
-    elif is_items(result):
-        for value in result:
-            yield from result_tensors(value)
-    elif dataclasses.is_dataclass(result):
-        for field in dataclasses.fields(result):
-            yield from result_tensors(getattr(result, field.name))
-    elif result is not None:
-        raise TypeError(f"a result of type {type(result).__name__} holds no tensors that are known")
+    for leaf in _objects.results(result):
+        if isinstance(leaf, torch.Tensor):
+            yield leaf
+        elif isinstance(leaf, (bool, int, float)):
+            yield torch.tensor(leaf)
+        elif leaf is not None:
+            kind = type(leaf).__name__
+            raise TypeError(f"a result of type {kind} holds no tensors that are known")
 
 
 def _note(warning: warnings.WarningMessage) -> str:

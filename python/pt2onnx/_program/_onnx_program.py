@@ -262,12 +262,19 @@ class ONNXProgram:
         Returns:
             The outputs: tensors of torch if an argument is one, else arrays of NumPy.
         """
+        return self._run(args, kwargs, {})
+
+    def _run(self, args: Args, kwargs: Kwargs, state: Mapping[str, object]) -> tuple[Any, ...]:
+        """Runs the model with the arguments of the module, and with its state where that is an
+        input."""
         from .. import _ort
 
         if self._session is None:
             self.initialize_inference_session()
         assert self._session is not None
-        return tuple(_ort.run(self._session, self._inputs(args, kwargs)))
+        inputs = self._inputs(args, kwargs)
+        rest = {name: state[name] for name in self.input_names if name in state.keys() - inputs}
+        return tuple(_ort.run(self._session, {**inputs, **rest}))
 
     def call_reference(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Runs the model in onnx's reference implementation: slow, without a runtime's kernels."""
