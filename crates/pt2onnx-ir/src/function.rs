@@ -46,7 +46,7 @@ impl Function {
         }
     }
 
-    /// What its calls are recognised by.
+    /// Its calls are recognised by these.
     fn key(&self) -> Key<'_> {
         (&self.domain, &self.name, &self.overload)
     }

@@ -120,8 +120,8 @@ impl Model {
         RegionId::new(self.regions.len() - 1)
     }
 
-    /// How many edits were made so far: values and neighbours of nodes that were added or moved, and
-    /// uses that were added or dropped.
+    /// How many edits were made so far: values and neighbours of nodes that were added or moved,
+    /// and uses that were added or dropped.
     pub fn edits(&self) -> u64 {
         self.edits
     }

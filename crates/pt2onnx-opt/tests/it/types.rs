@@ -56,7 +56,7 @@ fn sizes_of_slices_have_names_at_opset_10() {
 }
 
 /// Tensors of more dimensions than 64 have types without sizes, whose time and memory would grow
-/// with the square of the nodes. What takes the dimensions away still cancels.
+/// with the square of the nodes. Nodes that take the dimensions away still cancel.
 #[test]
 fn nested_dimensions() {
     let node = |op: &str, i: usize| format!("v{} = {op} (v{i}, axis) ", i + 1);
