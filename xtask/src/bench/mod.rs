@@ -34,6 +34,9 @@ enum Part {
     /// Compressed models against those of other tools; needs PT2ONNX_TORCH_PYTHON with transformers
     /// and onnxruntime. Only if it is named.
     Compress,
+    /// The time of the optimiser by the size of structured graphs; needs PT2ONNX_TORCH_PYTHON with
+    /// onnx. Only if it is named.
+    Growth,
 }
 
 /// Options of `bench`.
@@ -99,6 +102,11 @@ pub fn bench(options: &Options) -> Result<()> {
         let tables = bench.compress(options.depth)?;
         println!("{tables}");
         page::compress(&tables)?;
+    }
+    if options.parts.contains(&Part::Growth) {
+        let table = bench.growth()?;
+        println!("{table}");
+        page::growth(&table)?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python
@@ -213,6 +221,14 @@ impl Bench {
         command.arg("--bin").arg(&self.pt2onnx).arg("--folder").arg(&folder);
         command.args(["--layers", &layers.to_string(), "--runs", &self.runs.to_string()]);
         output(&mut command)
+    }
+
+    /// Measures the optimiser on graphs of several sizes.
+    fn growth(&self) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let mut command = Command::new(python);
+        command.arg(root().join("bench/growth.py")).arg("--bin").arg(&self.pt2onnx);
+        output(command.args(["--runs", &self.runs.to_string()]))
     }
 
     /// Runs all commands in turns. Archives that were made here are removed afterwards.

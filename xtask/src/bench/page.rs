@@ -54,6 +54,11 @@ pub fn python(table: &str) -> Result<()> {
     section("python", table)
 }
 
+/// Writes the section on the growth of the optimiser.
+pub fn growth(table: &str) -> Result<()> {
+    section("growth", table)
+}
+
 /// Writes the section on compression.
 pub fn compress(tables: &str) -> Result<()> {
     section("compress", tables)
