@@ -37,6 +37,9 @@ enum Part {
     /// The time of the optimiser by the size of structured graphs; needs PT2ONNX_TORCH_PYTHON with
     /// onnx. Only if it is named.
     Growth,
+    /// Exports of libraries; needs PT2ONNX_TORCH_PYTHON with the packages of bench/libraries.py.
+    /// Only if it is named.
+    Libraries,
 }
 
 /// Options of `bench`.
@@ -72,7 +75,7 @@ pub fn bench(options: &Options) -> Result<()> {
     let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     let pt2onnx = match &options.pt2onnx {
         Some(built) => built.clone(),
-        None if options.parts == [Part::Python] => PathBuf::new(),
+        None if matches!(options.parts[..], [Part::Python] | [Part::Libraries]) => PathBuf::new(),
         None => {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
@@ -115,6 +118,14 @@ pub fn bench(options: &Options) -> Result<()> {
             package::build(&["--release"])?;
         }
         page::python(&export::table(python, options.runs)?)?;
+    }
+    if options.parts.contains(&Part::Libraries) {
+        if options.pt2onnx.is_none() {
+            package::build(&["--release"])?;
+        }
+        let tables = bench.libraries()?;
+        println!("{tables}");
+        page::libraries(&tables)?;
     }
     Ok(())
 }
@@ -206,6 +217,15 @@ impl Bench {
             self.row(archive, runs)
         });
         rows.collect()
+    }
+
+    /// Exports by the code of libraries. Returns the table.
+    fn libraries(&self) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
+        command.arg(root().join("bench/libraries.py")).args(["--runs", &self.runs.to_string()]);
+        output(&mut command)
     }
 
     /// Compresses models, also with other tools, which are installed into a separate folder

@@ -64,6 +64,11 @@ pub fn compress(tables: &str) -> Result<()> {
     section("compress", tables)
 }
 
+/// Writes the section on exports of libraries.
+pub fn libraries(table: &str) -> Result<()> {
+    section("libraries", table)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
