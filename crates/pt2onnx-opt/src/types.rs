@@ -179,8 +179,10 @@ impl Walk<'_, '_> {
                 continue;
             }
             // Nobody has verified the model: a type that cannot be inferred is not an error.
-            let types = match self.taken.get(&id) {
-                Some(&branch) => unreachable_branches::types(&cx.model(), branch),
+            let taken = self.taken.get(&id).copied();
+            let taken = taken.or_else(|| unreachable_branches::taken_by_users(&cx.model(), id));
+            let types = match taken {
+                Some(branch) => unreachable_branches::types(&cx.model(), branch),
                 None => cx.inferred(id).unwrap_or_default(),
             };
             let (outputs, differ) = {

@@ -33,17 +33,15 @@ pub(crate) fn find(
     simplify: &dyn Fn(&mut Model),
 ) -> bool {
     let nodes = model.nodes_in(&[root]);
-    let (cost, few) = (2 * nodes.len(), nodes.len() <= MAX_NODES);
-    let open = nodes.into_iter().filter(|id| !taken.contains_key(id));
-    let open: Vec<(NodeId, [RegionId; 2])> =
-        open.filter_map(|id| Some((id, branches(model, id)?))).collect();
-    let decided = |&(id, both): &_| Some((id, refused_by_users(model, id, both)?));
-    let decided: Vec<(NodeId, RegionId)> = open.iter().filter_map(decided).collect();
-    if !decided.is_empty() || !few {
-        taken.extend(decided.iter().copied());
-        return !decided.is_empty();
+    let cost = 2 * nodes.len();
+    if nodes.len() > MAX_NODES {
+        return false;
     }
-    for (id, [yes, no]) in open.into_iter().take(MAX_TRIED) {
+    let open = nodes.into_iter().filter(|&id| !taken.contains_key(&id));
+    let open = open.filter(|&id| taken_by_users(model, id).is_none());
+    let open: Vec<(NodeId, [RegionId; 2])> =
+        open.filter_map(|id| Some((id, branches(model, id)?))).take(MAX_TRIED).collect();
+    for (id, [yes, no]) in open {
         let Some(left) = budget.checked_sub(cost) else { return false };
         *budget = left;
         let fails = |choice: bool| {
@@ -78,12 +76,15 @@ fn branches(model: &Model, id: NodeId) -> Option<[RegionId; 2]> {
 
 /// The branch whose results the users of an `If` take, if one of them does not take those of the
 /// other.
-fn refused_by_users(model: &Model, id: NodeId, [yes, no]: [RegionId; 2]) -> Option<RegionId> {
+pub(crate) fn taken_by_users(model: &Model, id: NodeId) -> Option<RegionId> {
+    let [yes, no] = branches(model, id)?;
     let outputs = model[id].outputs();
     let fails = |branch: RegionId| {
         let results: FxHashMap<Value, Value> =
             outputs.iter().copied().zip(model[branch].output_values()).collect();
-        let rank = |v: Value| model.rank(results.get(&v).copied().unwrap_or(v));
+        // Types of other values may be those of the file, and wrong.
+        let constant = |v: Value| model[v].constant().map(|_| v);
+        let rank = |v: Value| model.rank(results.get(&v).copied().or_else(|| constant(v))?);
         let mut users = analysis::users(model, id);
         users.any(|u| model[u].region() == model[id].region() && impossible(&model[u], rank))
     };
