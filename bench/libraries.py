@@ -3,7 +3,7 @@
     PYTHONPATH=python OMP_NUM_THREADS=1 python bench/libraries.py [--runs 3] [NAME ...]
 
 Needs torch, onnxruntime, ultralytics, timm, torchvision and transformers. Models have random weights; nothing is downloaded. Each
-export runs in a process of its own, which exports once before it is measured. Printed is a table: seconds of CPU of the call, the
+export runs in its own process, which exports once before it is measured. Printed is a table: seconds of CPU of the call, the
 peak of memory of the process, and the largest difference between the outputs of the two models, relative to the largest output.
 """
 

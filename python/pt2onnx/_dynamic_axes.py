@@ -79,7 +79,7 @@ def _paths(arguments: Mapping[str, object]) -> dict[str, int]:
         paths = [part.path for part in parts if _pytree.leaves(part.value)]
         count = len(_pytree.leaves(argument))
         if len(paths) != count:
-            # A list of a class that is no pytree.
+            # A list of a class that pytrees do not know.
             paths = [name] if count == 1 else []
         for at, path in enumerate(paths, start):
             places.setdefault(path, at)

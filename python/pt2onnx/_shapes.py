@@ -92,7 +92,7 @@ def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Excepti
 
 
 def problems(leaf: _leaves.Leaf) -> Iterator[str]:
-    """What is wrong with the axes that dynamic shapes have for a value."""
+    """The faults of the axes that dynamic shapes have for a value."""
     sizes = list(leaf.value.shape) if isinstance(leaf.value, torch.Tensor) else []
     for axis, size in axis_sizes(leaf.axes):
         if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):

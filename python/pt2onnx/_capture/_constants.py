@@ -35,8 +35,7 @@ def typed(graphs: Iterable[JitGraph]) -> Generator[None, None, None]:
 
 
 def _type(node: JitNode, tensor: torch.Tensor) -> torch.dtype | None:
-    """The type in which a number is used; None if it is no number, or has several uses of other
-    types."""
+    """The type in which a number is used; None for other values, and if uses have other types."""
     small = _SMALL.get(tensor.dtype)
     if tensor.dim() or small is None:
         return None

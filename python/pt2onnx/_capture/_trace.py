@@ -145,8 +145,8 @@ class _Own:
 
 
 def _run_own(call: Call) -> _Own:
-    """Runs a module for its own arguments. What it writes to is known afterwards, and restored
-    after each other run."""
+    """Runs a module for its own arguments. The memory that it writes to is known afterwards, and
+    restored after each other run."""
     start = time.process_time()
     with warnings.catch_warnings(), _patches.exporting(), _compare.same_numbers():
         warnings.simplefilter("ignore")

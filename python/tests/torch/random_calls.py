@@ -245,7 +245,7 @@ def _holds_unregistered(node: Node) -> bool:
 
 
 class _Recipe:
-    """What a module computes: steps on the leaves of its arguments, and a tree of results."""
+    """The computation of a module: steps on the leaves of its arguments, and a tree of results."""
 
     def __init__(self, draw: random.Random) -> None:
         #: Whether each leaf of the arguments is a tensor.

@@ -1,4 +1,4 @@
-"""Calls of all forms: objects among the arguments, names of their own, numbers, written state."""
+"""Calls of all forms: objects among the arguments, other names, numbers, written state."""
 
 from __future__ import annotations
 

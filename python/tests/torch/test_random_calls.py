@@ -26,7 +26,7 @@ _WARNED = ("takes only", "are static", "may be wrong", "holds only", "are fixed"
 
 
 class Wrong(Exception):
-    """What is wrong with an export."""
+    """An export is wrong."""
 
 
 def test_random_calls() -> None:
@@ -35,7 +35,7 @@ def test_random_calls() -> None:
 
 
 def run(call: Call) -> str | None:
-    """What is wrong with a call; None if PyTorch itself refuses it, or if it is right."""
+    """The fault of a call; None if PyTorch itself refuses it, or if it is right."""
     torch._dynamo.reset()
     try:
         with warnings.catch_warnings(record=True) as caught:

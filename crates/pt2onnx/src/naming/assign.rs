@@ -183,8 +183,8 @@ pub(crate) fn finish(
 }
 
 /// Assigns all names at once, so that two values can swap theirs. Outputs with names of the
-/// conversion get others where the user gives these away (`free_outputs`); those of a model that was
-/// read are its interface.
+/// conversion get others where the user gives these away (`free_outputs`); those of a model that
+/// was read are its interface.
 fn assign(
     model: &mut Model,
     plan: Vec<(Value, String)>,
