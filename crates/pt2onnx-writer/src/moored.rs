@@ -21,7 +21,10 @@ pub(crate) struct Kept {
 /// The model at `path` with the new locations of its data. `None` if the file is not a model, or
 /// none of its data are kept.
 pub(crate) fn moored(path: &Path, kept: &[Kept]) -> Option<Vec<u8>> {
-    let mut model = decode(fs::read(path).ok()?.into()).ok().filter(|_| !kept.is_empty())?;
+    if kept.is_empty() {
+        return None;
+    }
+    let mut model = decode(fs::read(path).ok()?.into()).ok()?;
     let mut moved = false;
     let mut last: Option<(String, Option<String>)> = None;
     each_tensor(&mut model, &mut |tensor| {

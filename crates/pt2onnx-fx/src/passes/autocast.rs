@@ -4,7 +4,7 @@
 
 use super::{names::Taken, problem::problem};
 use crate::error::{PassProblem, Result};
-use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
+use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
@@ -58,21 +58,21 @@ fn find_around(graph: &Graph, around: &mut Vec<Autocast>) {
 fn shown_by(node: &Node, graph: &Graph) -> Option<Autocast> {
     let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
     let op = node.target.schema_name().strip_prefix("aten::")?;
+    let result = recorded(node, graph).filter(|dtype| is_half(*dtype) || *dtype == DType::F32)?;
     let names = node.input_names();
     let operands = names.iter().filter_map(|name| graph.tensor(name));
     let floats = Vec::from_iter(operands.filter(|t| t.dtype == DType::F32 || is_half(t.dtype)));
-    let device = floats.first()?.device.kind.clone();
+    let is_other = |t: &&TensorMeta| is_half(t.dtype) != is_half(result);
+    let other = floats.iter().copied().find(is_other)?;
     if matches!(node.arg("dtype"), Some(Argument::DType(_))) {
         return None;
     }
-    let result = recorded(node, graph)?;
-    let dtype = match listed(op, &*device == "cpu")? {
-        Policy::Lower if floats.iter().any(|t| t.dtype == DType::F32) => result,
-        Policy::Single if result == DType::F32 => {
-            floats.iter().all(|t| is_half(t.dtype)).then_some(floats[0].dtype)?
-        }
+    let dtype = match listed(op, &*other.device.kind == "cpu")? {
+        Policy::Lower => result,
+        Policy::Single if floats.iter().all(is_other) => other.dtype,
         _ => return None,
     };
+    let device = floats.first()?.device.kind.clone();
     is_half(dtype).then_some(Autocast { device, dtype })
 }
 
