@@ -400,7 +400,9 @@ def _options(
         options["input_names"] = draw.sample(["in 1", "x", "mul", "y", "é"], draw.choice([1, 2, 5]))
     if draw.random() < 0.3:
         count = 1 if recipe.results == "single" else 2
-        options["output_names"] = draw.sample(["out", "input", "mul", "o/1"], count)
+        given = options.get("input_names", ())
+        free = [name for name in ("out", "input", "mul", "o/1") if name not in given]
+        options["output_names"] = draw.sample(free, min(count, len(free)))
     for name, chance in (
         ("verify", 0.3),
         ("keep_initializers_as_inputs", 0.1),

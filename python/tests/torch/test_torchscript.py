@@ -447,6 +447,6 @@ def test_inputs_of_one_name() -> None:
     others = torch.randn(4, 3), torch.randn(4, 5), torch.randn(4, 1)
     same(program(*others), traced(*others))
     with pytest.raises(
-        TypeError, match=r"the dynamic shape of `input` has \{0: 'n'\} for dimension 0"
+        ValueError, match="`dynamic_shapes` has axis 2 of input, which has 2 dimensions"
     ):
         pt2onnx.export(traced, args, dynamic_shapes=(({0: "n"},) * 3,))
