@@ -4,7 +4,9 @@
 
 use super::{names::Taken, problem::problem};
 use crate::error::{PassProblem, Result};
-use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta};
+use crate::graph::{
+    Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta, ValueMeta,
+};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
@@ -40,12 +42,15 @@ pub(super) fn write_casts(program: &mut ExportedProgram) -> Result<()> {
 /// The state of autocast in which a program was captured, which shows only by recorded types:
 /// `around` gets it for each kind of device.
 fn find_around(graph: &Graph, around: &mut Vec<Autocast>) {
+    let mut types = graph.values.values().filter_map(ValueMeta::tensor).map(|meta| meta.dtype);
+    let has_half = types.any(is_half);
     for node in &graph.nodes {
         if node.target.is_higher_order() {
             if &*node.target.name != "wrap_with_autocast" {
                 node.bodies().for_each(|body| find_around(body, around));
             }
-        } else if let Some(found) = shown_by(node, graph)
+        } else if has_half
+            && let Some(found) = shown_by(node, graph)
             && !around.iter().any(|a| a.device == found.device)
         {
             around.push(found);
@@ -53,10 +58,13 @@ fn find_around(graph: &Graph, around: &mut Vec<Autocast>) {
     }
 }
 
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
 /// The state of autocast that the recorded types of a node show: it has float32 operands and a
 /// result of 16 bits, or the reverse, although its operator converts none of them.
 fn shown_by(node: &Node, graph: &Graph) -> Option<Autocast> {
-    let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
     let op = node.target.schema_name().strip_prefix("aten::")?;
     let result = recorded(node, graph).filter(|dtype| is_half(*dtype) || *dtype == DType::F32)?;
     let names = node.input_names();
