@@ -38,7 +38,7 @@ class Translations(support.Test):
 
     def test_an_interrupt_is_not_a_failure(self) -> None:
         @pt2onnx.translation("mylib::minmax")
-        def interrupt(*_: object) -> None:
+        def interrupt(cx: object, *_: object) -> None:
             raise KeyboardInterrupt
 
         with self.assertRaises(KeyboardInterrupt):
