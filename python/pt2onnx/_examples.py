@@ -5,7 +5,7 @@ second comparison.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -37,6 +37,60 @@ def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
     if not count:
         return tensor.new_zeros((*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]))
     return tensor.index_select(axis, torch.arange(size, device=tensor.device) % count)
+
+
+def of_sizes(
+    tensor: torch.Tensor, sizes: Mapping[int, int], shrunk: Mapping[int, int]
+) -> torch.Tensor:
+    """The tensor with other sizes of dimensions, and other numbers, if these are floats. Integers
+    stay sorted, and within sizes.
+
+    Args:
+        tensor: The tensor.
+        sizes: The new sizes by axis.
+        shrunk: The sizes of the example that are smaller, and the new ones.
+    """
+    made = tensor
+    for axis, size in sizes.items():
+        if made.shape[axis] == size:
+            continue
+        if _is_sorted(made):
+            # Lengths of sequences: rows are repeated one by one.
+            order = torch.arange(size, device=made.device) * made.shape[axis] // size
+            made = made[order]
+        else:
+            made = resize(made, axis, size)
+    if made.is_floating_point() and made.numel() > 1:
+        return _other_floats(made)
+    if made.numel() and not made.is_floating_point() and made.dtype != torch.bool:
+        largest = int(made.max()) if not made.is_complex() else 0
+        for size, new in sorted(shrunk.items()):
+            # Lengths and indices of a dimension.
+            if new + largest - size < largest <= size:
+                made = made.clamp(max=max(new + largest - size, 0))
+                break
+    return made
+
+
+def _is_sorted(tensor: torch.Tensor) -> bool:
+    """Whether it has several integers in order."""
+    if tensor.dim() != 1 or tensor.is_floating_point() or tensor.numel() < 2:
+        return False
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        return False
+    steps = tensor.diff()
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _other_floats(tensor: torch.Tensor) -> torch.Tensor:
+    """The floats in another order; random ones in place of floats that are all equal, which do not
+    show how they are used."""
+    generator = torch.Generator().manual_seed(tensor.numel())
+    flat = tensor.detach().flatten()
+    if bool((flat == flat[0]).all()):
+        return torch.rand(tensor.shape, generator=generator).to(tensor)
+    order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+    return flat[order].reshape(tensor.shape)
 
 
 def enlarge(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> tuple[Args, Kwargs]:

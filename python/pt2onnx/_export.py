@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._program import ONNXProgram
 from ._request import ExportRequest
@@ -48,6 +48,7 @@ def export(
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
     autograd_inlining: bool = True,
     fallback: bool = False,
+    sizes: Literal["merge", "warn", "error"] = "merge",
     **options: Unpack[ExportOptions],
 ) -> ONNXProgram:
     """Exports a module as an ONNX model: ``torch.onnx.export`` with the same parameters.
@@ -101,6 +102,10 @@ def export(
             classes only of these.
         fallback: Whether a trace is tried first, and may follow the values of the arguments if no
             other strategy works, as with ``dynamo=False``.
+        sizes: Where the code decides by sizes, so that a capture is wrong at others that
+            ``dynamic_shapes`` asks for: ``"merge"`` finds a model that is right at all sizes, or
+            warns; ``"warn"`` takes the capture of the example, with a warning; ``"error"`` refuses
+            what is not right at all sizes.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``,
             ``mutations="pairs"``, ``assume_finite=True``, ...
 
@@ -143,6 +148,7 @@ def export(
         custom_opsets=custom_opsets,
         export_modules_as_functions=export_modules_as_functions,
         fallback=fallback,
+        sizes=sizes,
         options=options,
     )
     return Exporter(request.with_positional(positional)).run()

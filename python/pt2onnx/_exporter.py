@@ -48,6 +48,9 @@ _OPERATORS = {
 }
 
 
+#: The values of the parameter ``sizes``.
+_SIZES = ("merge", "warn", "error")
+
 #: The parameters of ``export`` by the options that they are.
 _PARAMETERS = {
     "opset": "opset_version",
@@ -224,6 +227,7 @@ class Exporter:
             self._steps,
             legacy=self._legacy,
             allow_value_traces=request.fallback or self._legacy,
+            sizes=_checked_sizes(request.sizes),
         )
         with files.failing("pt_export"), self._steps.timed("capture"):
             made, captured = capturer.run(self._translate)
@@ -336,6 +340,13 @@ def _checked_model(request: ExportRequest) -> Any:
     if request.dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     return model
+
+
+def _checked_sizes(sizes: str) -> str:
+    """The parameter ``sizes``. Raises ValueError if it has another value."""
+    if sizes not in _SIZES:
+        raise ValueError(f"the parameter `sizes` is {sizes!r}, not one of {', '.join(_SIZES)}")
+    return sizes
 
 
 @contextlib.contextmanager

@@ -20,6 +20,18 @@ def line_outside(*files: str) -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def line_within(until: str, *files: str) -> tuple[str, int] | None:
+    """The innermost file and line on the stack whose path starts with none of ``files``; None if
+    there is none within the call of the file ``until``."""
+    skipped = (*files, __file__)
+    frame = sys._getframe(1)
+    while (file := frame.f_code.co_filename) != until and frame.f_back is not None:
+        if not file.startswith(skipped):
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
 def caller_level() -> int:
     """The ``stacklevel`` with which the calling function warns at the line that called the package.
 

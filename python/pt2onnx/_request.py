@@ -60,6 +60,8 @@ class ExportRequest:
     custom_opsets: Mapping[str, int] | None
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]]
     fallback: bool
+    #: ``merge``, ``warn`` or ``error``.
+    sizes: str
     options: Mapping[str, object]
 
     def with_positional(self, values: Sequence[object]) -> ExportRequest:

@@ -155,7 +155,14 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         if hasattr(serde.GraphModuleSerializer, "serialize_treespec"):
             make["serialize_treespec"] = lambda _: _method(dumps)
         if hasattr(torch, "sym_sum") and hasattr(serde, "_SYM_OPS"):
-            make["_SYM_OPS"] = lambda old: {*old, torch.sym_sum}
+            make["_SYM_OPS"] = lambda old: {
+                *old,
+                torch.sym_sum,
+                math.ceil,
+                math.floor,
+                round,
+                math.sqrt,
+            }
         if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
             make["_dataclass_to_dict"] = lambda _: _identity
             make["json"] = lambda _: _Pieces(_plainly(serde._Union))

@@ -541,6 +541,17 @@ class SizeNames:
         }
         return {symbol: computed.get(symbol) or size for symbol, size in sizes.items()}
 
+    @property
+    def computed(self) -> set[str]:
+        """The symbols whose sizes follow from others: see ``related``."""
+        names = {symbol: self.renamed.get(symbol, symbol) for symbol in self.known}
+        known = {names[symbol]: size for symbol, size in self.known.items()}
+        return {
+            symbol
+            for symbol, name in names.items()
+            if name != symbol and evaluate(name, known) == self.known[symbol]
+        }
+
     def _one(self, leaf: TensorLeaf, axis: int, size: int, given: object) -> str:
         is_hint = type(given).__name__ == "_DimHint"
         hint = str(getattr(given, "name", given)) if is_hint else ""

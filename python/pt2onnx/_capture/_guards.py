@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import os
-from collections.abc import Callable, Generator, Mapping
+import re
+from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
+from .. import _conditions
+from .._conditions import Condition, Expr
 from .._examples import LARGER
-from .._frames import line_outside, torch_root
+from .._frames import line_outside, line_within, torch_root
 from . import _patches
 
 sympy = importlib.import_module("sympy")
@@ -27,11 +31,19 @@ class SymNode(Protocol):
     shape_env: Any
 
 
-#: Conditions with a larger bound than this are left out.
-_FAR = 2**28
+#: The file and line of code.
+Place = tuple[str, int]
 
-#: An expression of SymPy, which has no types.
-Expr = Any
+#: The kinds of conditions by PyTorch's prefixes of answers. Others, on strides, do not matter.
+_KINDS = {"eval": "branch", "runtime_assert": "check"}
+
+#: PyTorch's name of an axis of an input: the input, and the axis.
+_AXIS = re.compile(r"(L\[.*)\.size\(\)\[(\d+)\]")
+
+#: The folder of this package, the file that calls torch.export, and code that is not the user's.
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+_EXPORT = os.path.join(os.path.dirname(__file__), "_torch_export.py")
+_OTHERS = (os.path.dirname(sympy.__file__), contextlib.__file__, functools.__file__)
 
 
 class GuardLog:
@@ -48,8 +60,11 @@ class GuardLog:
         self.specialized_by_torch = False
         #: Whether the user's code did (``if x.shape[0] == 1:``): larger sizes take another branch.
         self.specialized_by_user = False
-        #: Numbers and branches that the code chose by sizes: node, answer and place of each.
-        self.fixed: list[tuple[SymNode, object, str]] = []
+        #: The answers of PyTorch from which it derives others, in order: environment, kind of a
+        #: condition, relation, and the line of the user's code.
+        self.answers: list[tuple[Any, str, Expr, Place | None]] = []
+        #: The source of each symbol of an environment.
+        self.sources: dict[tuple[int, Expr], str] = {}
         #: The weights by whose values the code chose, with the place of each.
         self.flags: dict[str, str] = {}
 
@@ -65,30 +80,45 @@ class GuardLog:
         """Logs a number, or an answer that is that of the example."""
         if not getattr(node.expr, "free_symbols", None):
             return
-        place = "" if file else _user_line()
         if not _holds_only_for_small(node, answer):
-            self.fixed += [(node, answer, place)] if place else []
-        elif place or not (file or _asked_by_torch()):
+            return
+        if not (file or _asked_by_torch()):
             self.specialized_by_user = True
         else:
             # A size that torch itself needs as a number becomes static.
             self.specialized_by_torch = self.specialized_by_torch or isinstance(answer, bool)
 
-    def conditions(self) -> dict[Expr, str]:
-        """Conditions on the sizes under which these numbers and branches are right, with the place
-        of each, unless the program's ranges imply them.
+    def conditions(self, symbols: Callable[[str, int], str | None]) -> list[Condition]:
+        """The conditions on dynamic dimensions under which the capture is right, also one that
+        failed.
 
-        Two that are one equation are left out: these sizes belong together.
+        Args:
+            symbols: The name of an axis of an input, by PyTorch's name of the input: None for a
+                static one.
         """
-        pairs = ((_condition(node, answer), place) for node, answer, place in self.fixed)
-        found = {expr: place for expr, place in pairs if expr is not None and not _is_far(expr)}
-        gaps = {expr: (expr.lts - expr.gts).expand() for expr in found if hasattr(expr, "lts")}
-        opposite = {(-gap).expand() for gap in gaps.values()}
-        return {expr: place for expr, place in found.items() if gaps.get(expr) not in opposite}
+        names: dict[tuple[int, Expr], Expr] = {}
+        for key, source in self.sources.items():
+            found = _AXIS.fullmatch(source)
+            name = symbols(found[1], int(found[2])) if found else None
+            if name is not None:
+                names[key] = _conditions.symbol(name)
+        made: dict[tuple[str, Expr], Condition] = {}
+        for env, kind, expr, place in self.answers:
+            keys = {one: (id(env), one) for one in expr.free_symbols}
+            if not keys or not names.keys() >= set(keys.values()):
+                continue
+            named = expr.xreplace({one: names[key] for one, key in keys.items()})
+            if named not in (sympy.true, sympy.false):
+                made.setdefault((kind, named), Condition(named, kind, place))
+        checked = {expr for kind, expr in made if kind == "branch"}
+        return [c for (kind, expr), c in made.items() if kind == "branch" or expr not in checked]
 
     def clear(self) -> None:
-        """Clears the log."""
-        vars(self).update(vars(GuardLog()))
+        """Clears the log, except for the conditions: where sizes become narrower to meet them, they
+        are asked for no more."""
+        new = GuardLog()
+        new.answers, new.sources = self.answers, self.sources
+        vars(self).update(vars(new))
 
 
 @contextlib.contextmanager
@@ -114,10 +144,31 @@ def logged() -> Generator[GuardLog, None, None]:
 
         return guard
 
+    def answer(old: Callable[..., None]) -> Callable[..., None]:
+        def log_guard(self: Any, prefix: str, g: Expr, *rest: Any, **options: Any) -> None:
+            if kind := _KINDS.get(prefix):
+                log.answers.append((self, kind, g, _place()))
+            old(self, prefix, g, *rest, **options)
+
+        return log_guard
+
+    def create(old: Callable[..., Expr]) -> Callable[..., Expr]:
+        def create_symbol(self: Any, value: int, source: Any, *rest: Any, **options: Any) -> Expr:
+            made = old(self, value, source, *rest, **options)
+            name = source.name
+            log.sources.setdefault((id(self), made), name() if callable(name) else name)
+            return made
+
+        return create_symbol
+
+    groups: dict[str, dict[str, Callable[[Any], object]]] = {
+        "guards": {"guard_bool": branch, "guard_int": number, "guard_float": number},
+        "conditions": {"_log_guard": answer, "create_symbol": create},
+    }
     with contextlib.ExitStack() as stack:
-        make = {"guard_bool": branch, "guard_int": number, "guard_float": number}
-        with contextlib.suppress(ImportError, AttributeError):
-            stack.enter_context(_patches.applied("guards", make))
+        for use, make in groups.items():
+            with contextlib.suppress(ImportError, AttributeError):
+                stack.enter_context(_patches.applied(use, make))
         yield log
 
 
@@ -142,12 +193,12 @@ def _asked_by_torch() -> bool:
     return file.startswith(torch_root()) and not file.startswith(_dynamo())
 
 
-def _user_line() -> str:
-    """The line of the user's code that asks; empty if code of torch does."""
-    file, line = _asking_line()
-    if file.startswith(_dynamo()):
-        file, line = _dynamo_line()
-    return "" if file.startswith(torch_root()) else f"{file}:{line}"
+def _place() -> Place | None:
+    """The file and line of the user's code that asks, also by way of code of torch."""
+    file, line = _dynamo_line()
+    if not file.startswith(torch_root()):
+        return file, line
+    return line_within(_EXPORT, torch_root(), _PACKAGE, *_OTHERS, "<")
 
 
 def _dynamo() -> str:
@@ -169,84 +220,3 @@ def _dynamo_line() -> tuple[str, int]:
     except (ImportError, AttributeError, IndexError):
         return torch_root(), 0
     return frame.filename, frame.lineno
-
-
-def as_text(condition: Expr, names: Mapping[str, str]) -> str | None:
-    """A condition in Python: ``h % 2 != 1``.
-
-    Args:
-        condition: A relation of SymPy.
-        names: Names of sizes by symbol.
-
-    Returns:
-        The text; None if the condition holds because some of the sizes have one name.
-    """
-    sizes = {
-        symbol: sympy.Symbol(names.get(str(symbol), str(symbol)), integer=True, nonnegative=True)
-        for symbol in condition.free_symbols
-    }
-    named = condition.subs(sizes)
-    if named == sympy.true:
-        return None
-    if hasattr(named, "lhs"):
-        named = _as_remainders(named)
-    try:
-        printers = importlib.import_module("torch.utils._sympy.printers")
-        printer = _printer(printers.PythonPrinter)
-    except (ImportError, AttributeError):
-        return str(named)
-    return str(printer.doprint(named))
-
-
-def _printer(base: Any) -> Any:
-    """torch's printer of expressions, with floats as Python has them."""
-
-    def to_float(self: Any, expr: Expr) -> str:
-        return f"float({self._print(expr.args[0])})"
-
-    def number(self: object, expr: Expr) -> str:
-        return repr(float(expr))
-
-    return type("Printer", (base,), {"_print_ToFloat": to_float, "_print_Float": number})()
-
-
-def _is_far(condition: Expr) -> bool:
-    """Whether a condition holds unless tensors are larger than any: code that has another way for
-    such tensors looks for more than 2**31 elements."""
-    return bool(hasattr(condition, "gts") and condition.gts.is_number and condition.gts >= _FAR)
-
-
-def _as_remainders(expr: Expr) -> Expr:
-    """An expression with ``t % 8`` for ``t - 8 * (t // 8)``."""
-    for floor in [part for part in sympy.preorder_traversal(expr) if _is_floor_div(part)]:
-        dividend, divisor = floor.args
-        remainder = sympy.Symbol(f"({dividend} % {divisor})", integer=True)
-        shorter = expr.xreplace({floor: (dividend - remainder) / divisor})
-        gap = sympy.expand(shorter.lhs - shorter.rhs)
-        gap = -gap if gap.could_extract_minus_sign() else gap
-        if isinstance(expr, (sympy.Eq, sympy.Ne)):
-            shorter = expr.func(gap, 0)
-        if shorter.count_ops() < expr.count_ops():
-            expr = shorter
-    return expr
-
-
-def _is_floor_div(expr: Expr) -> bool:
-    return type(expr).__name__ == "FloorDiv"
-
-
-def _condition(node: SymNode, answer: object) -> Expr:
-    """The condition on sizes under which an answer is right; None if it is for all of the
-    program."""
-    try:
-        ranges = importlib.import_module("torch.utils._sympy.value_ranges")
-        expr = node.shape_env.replace(node.expr)
-        if not isinstance(answer, bool):
-            expr = sympy.Eq(expr, answer)
-        elif not answer:
-            expr = sympy.Not(expr)
-        bounds = ranges.bound_sympy(expr, node.shape_env.var_to_range)
-        return None if bounds.is_singleton() else expr
-    except Exception:
-        # torch's own analysis does not know such expressions.
-        return None

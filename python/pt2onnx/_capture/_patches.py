@@ -101,6 +101,20 @@ PATCHES = (
         for name in ("guard_bool", "guard_int", "guard_float")
     ),
     Patch(
+        "conditions",
+        "torch.fx.experimental.symbolic_shapes:ShapeEnv",
+        "_log_guard",
+        "2.6-",
+        "the conditions under which a capture holds are in no result of it",
+    ),
+    Patch(
+        "conditions",
+        "torch.fx.experimental.symbolic_shapes:ShapeEnv",
+        "create_symbol",
+        "2.6-",
+        "conditions have symbols, whose inputs are needed also where the capture fails",
+    ),
+    Patch(
         "serialize",
         "torch._export.serde.serialize",
         "_TORCH_TO_SERIALIZE_DTYPE",

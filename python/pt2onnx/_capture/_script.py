@@ -37,6 +37,8 @@ class Script:
         paths: Sequence[str] | None = None,
     ) -> None:
         self.package = package
+        #: The scripted module, if it is one.
+        self.run: Callable[..., Any] | None = None
         self.parameters = list(parameters)
         self.leaves = list(leaves)
         #: The paths of the leaves in the arguments, if the archive is a trace with other names.

@@ -5,6 +5,8 @@ tensor is computed from sizes alone, so that other values of the arguments do no
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Generator
 from typing import Any, cast
@@ -20,41 +22,66 @@ _SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "a
 #: Ways in which Python reads a tensor.
 _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
 
+#: Numbers from here on are left out: such code looks for tensors that are larger than any.
+_FAR = 1 << 20
+
+
+@dataclasses.dataclass
+class SizeReads:
+    """Reads of sizes by Python code.
+
+    ``numbers`` are those that the code computes with.
+    """
+
+    any: bool = False
+    numbers: set[int] = dataclasses.field(default_factory=set[int])
+
 
 @contextlib.contextmanager
-def dropped(caught: list[warnings.WarningMessage]) -> Generator[list[str], None, None]:
+def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None, None]:
     """Drops warnings of the tracer about reads of sizes in this context.
 
     Args:
         caught: The warnings, to which new ones are added.
 
     Returns:
-        The texts of those that were dropped.
+        The reads, also those that the tracer does not warn of.
     """
-    texts: list[str] = []
+    found = SizeReads()
 
-    def watched(old: Callable[[torch.Tensor], object]) -> Callable[[torch.Tensor], object]:
+    def watched(
+        old: Callable[[torch.Tensor], object], silent: bool
+    ) -> Callable[[torch.Tensor], object]:
         def read(self: torch.Tensor) -> object:
             count = len(caught)
             result = old(self)
-            if len(caught) > count and _is_of_sizes(self):
-                texts.extend(str(warning.message) for warning in caught[count:])
-                del caught[count:]
+            warned = len(caught) > count
+            if warned or (silent and torch.jit.is_tracing()):
+                origin = _origin(self)
+                if origin and (warned or origin.any):
+                    found.any = True
+                    found.numbers |= origin.numbers
+                    del caught[count:]
             return result
 
         return read
 
-    make: dict[str, Callable[[Any], object]] = dict.fromkeys(_READS, watched)
+    # ``range`` reads sizes without a warning.
+    make: dict[str, Callable[[Any], object]] = {
+        name: functools.partial(watched, silent=name == "__index__") for name in _READS
+    }
     with _patches.applied("reads", make):
-        yield texts
+        yield found
 
 
-def _is_of_sizes(tensor: torch.Tensor) -> bool:
-    """Whether the tracer has computed a tensor from sizes and constants."""
+def _origin(tensor: torch.Tensor) -> SizeReads | None:
+    """The sizes and numbers from which alone the tracer has computed a tensor; None if it has
+    computed it from others."""
     try:
         pending: list[JitValue] = [cast(Any, torch._C)._get_value_trace(tensor)]
     except RuntimeError:
-        return False
+        return None
+    found = SizeReads()
     seen: set[int] = set()
     while pending:
         value = pending.pop()
@@ -63,11 +90,19 @@ def _is_of_sizes(tensor: torch.Tensor) -> bool:
         seen.add(value.unique())
         node = value.node()
         kind = node.kind()
-        if kind in _SIZES or kind == "prim::Constant":
+        if kind == "prim::Constant":
+            number = value.toIValue()
+            if isinstance(number, torch.Tensor) and number.dim() == 0:
+                number = number.item()
+            if isinstance(number, (int, float)) and 0 < abs(number) < _FAR:
+                found.numbers.add(abs(int(number)))
+            continue
+        if kind in _SIZES:
+            found.any = True
             continue
         inputs = list(node.inputs())
         known = kind in ("prim::NumToTensor", "prim::ListConstruct", "prim::ListUnpack")
         if not inputs or not (known or kind.startswith("aten::")):
-            return False
+            return None
         pending += inputs
-    return True
+    return found

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
-from collections.abc import Callable
-from typing import Protocol, cast
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _shapes, _symbolic
+from .._conditions import Condition
 from .._cx import Function
 from .._errors import ConversionError, OnnxExporterError, TorchExportError
 from .._program import ONNXProgram
@@ -20,144 +21,29 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _failures, _guards, _numbers, _torch_export, _trace, _trace_check
+from . import _failures, _numbers, _torch_export, _trace, _trace_check
+from ._coverage import Coverage
+from ._guards import GuardLog
 from ._jit import JitGraph
 from ._script import Script
+from ._script_strategies import (
+    STRATEGIES,
+    Attempt,
+    NoMatch,
+    ScriptModule,
+    Strategy,
+    Trace,
+    Tracing,
+    ValueTrace,
+)
 from ._torch_export import Call, Captured, Fixes
-from ._trace import Traced
 
 #: Translates a source.
 Translate = Callable[[Source], ONNXProgram]
 
 
-class NoMatch(Exception):
-    """The strategy is not for this module."""
-
-
-#: A context in which calls of autograd functions with symbolic functions are ops, whose
-#: translations the dict gets.
-CallsAsOps = Callable[[dict[object, Function]], contextlib.AbstractContextManager[None]]
-
-
-@dataclasses.dataclass
-class Tracing:
-    """The trace of a call, or the error of PyTorch.
-
-    ``symbolic`` are the translations of calls of autograd functions in it. ``holds`` is whether it
-    is right for other arguments, ``refuted`` how it is not.
-    """
-
-    made: Traced | Exception | None = None
-    symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
-    holds: bool = False
-    refuted: str | None = None
-
-    @property
-    def traced(self) -> Traced:
-        """The trace.
-
-        Raises:
-            Exception: The error.
-        """
-        if isinstance(self.made, Traced):
-            return self.made
-        raise self.made or NoMatch
-
-
-@dataclasses.dataclass
-class Attempt:
-    """One try to capture a module by TorchScript.
-
-    ``model`` is what the user gave, ``call`` its module. ``strict`` is whether the module must take
-    other sizes of the dynamic dimensions. ``tracing`` gives the trace of the call, within which
-    ``calls_as_ops`` makes ops of calls. ``traced`` and ``notes`` are the result of ``Trace``.
-    """
-
-    model: Model
-    call: Call
-    strict: bool
-    free_numbers: bool
-    allow_value_traces: bool
-    tracing: Callable[[], Tracing]
-    calls_as_ops: CallsAsOps
-    symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
-    traced: Script | None = None
-    notes: list[str] = dataclasses.field(default_factory=list[str])
-
-
-class Strategy(Protocol):
-    """A way to capture a module by TorchScript."""
-
-    #: The key of its error in ``TorchExportError.failures_by_strategy``.
-    name: str
-    #: The function of torch.jit.
-    function: str
-
-    def capture(self, attempt: Attempt) -> Script:
-        """The archive.
-
-        Raises:
-            NoMatch: The strategy is not for this module.
-            Exception: The errors of PyTorch.
-        """
-        ...
-
-
-class Trace:
-    """A trace that holds for all arguments."""
-
-    name = "TraceStrategy"
-    function = "trace"
-
-    def capture(self, attempt: Attempt) -> Script:
-        """The trace."""
-        tracing = attempt.tracing()
-        if tracing.holds:
-            raise NoMatch("there is no model of the trace")
-        traced = tracing.traced
-        if traced.refuted:
-            raise traced.refuted
-        attempt.traced, attempt.symbolic = traced.script(), tracing.symbolic
-        attempt.notes = traced.notes
-        if not attempt.notes:
-            with attempt.calls_as_ops(tracing.symbolic):
-                attempt.notes = _trace.notes_at_other_sizes(traced, attempt.strict)
-        if tracing.refuted and not attempt.notes:
-            attempt.notes = [tracing.refuted]
-        if attempt.notes:
-            notes = "; ".join(attempt.notes[:3])
-            raise _trace.TraceWarning(f"the trace holds for these arguments only: {notes}")
-        return attempt.traced
-
-
-class ScriptModule:
-    """The module in TorchScript."""
-
-    name = "ScriptStrategy"
-    function = "script"
-
-    def capture(self, attempt: Attempt) -> Script:
-        """The scripted module."""
-        script = _trace.script(attempt.model, attempt.call, attempt.strict)
-        script.free_numbers, script.may_fix_numbers = attempt.free_numbers, False
-        return script
-
-
-class ValueTrace:
-    """A trace that follows the values of the arguments."""
-
-    name = "LenientTraceStrategy"
-    function = "trace"
-
-    def capture(self, attempt: Attempt) -> Script:
-        """The trace of ``Trace``."""
-        if attempt.traced is None or not attempt.notes or not attempt.allow_value_traces:
-            raise NoMatch
-        return attempt.traced
-
-
-#: The strategies of TorchScript, in order.
-STRATEGIES: tuple[Strategy, ...] = (Trace(), ScriptModule(), ValueTrace())
+class NarrowCapture(Exception):
+    """A capture holds for a part of the sizes only that are asked for. The text has the sizes."""
 
 
 class Capturer:
@@ -173,6 +59,7 @@ class Capturer:
         legacy: Whether to capture as torch.onnx's exporter of TorchScript: numbers are inputs,
             symbolic functions are used.
         allow_value_traces: Whether a trace may follow the values of the arguments.
+        sizes: The parameter of ``export``.
     """
 
     def __init__(
@@ -186,6 +73,7 @@ class Capturer:
         *,
         legacy: bool,
         allow_value_traces: bool,
+        sizes: str = "merge",
     ) -> None:
         module = _torch_export.as_module(model)
         # torch.export.ShapesCollection and AdditionalInputs have a method.
@@ -207,6 +95,10 @@ class Capturer:
         self._free = _with_free_numbers(self._call) if legacy else self._call
         #: Translations of calls of autograd functions in the program.
         self._symbolic: dict[object, Function] = {}
+        #: The sizes that are asked for, and the logs of all captures by torch.export.
+        self._coverage = Coverage(self._call)
+        self._logs: list[tuple[GuardLog, Call]] = []
+        self._sizes, self._script_failed = sizes, False
         #: The traces of ``_call`` and ``_free``, each made once.
         self._tracings: dict[int, Tracing] = {}
 
@@ -236,7 +128,48 @@ class Capturer:
             allowed = self._allow_value_traces
             raise _failures.failed(failures, allows_value_traces=allowed) from error.__cause__
         captured.failures = {**failures, **captured.failures}
+        captured.narrowing = self._narrowing(captured)
+        if captured.narrowing and self._sizes != "warn" and not self._script_failed:
+            error = _failures.failed({captured.strategy: NarrowCapture(self._texts(captured)[0])})
+            with contextlib.suppress(TorchExportError):
+                strategies = (ScriptModule(),)
+                return self._by_script(error, translate, self._call, strategies=strategies)
         return made, captured
+
+    def _narrowing(self, captured: Captured) -> list[Condition]:
+        """The conditions of a program that do not follow from what is asked for."""
+        coverage, call = self._coverage, captured.call
+        if not coverage.has_dims or call is None or captured.program is None:
+            return []
+        conditions = coverage.conditions(captured.log, call)
+        if not coverage.may_narrow(conditions):
+            return []
+        try:
+            program = _torch_export.runnable(captured.program)
+        except Exception:
+            # torch cannot make a module of it.
+            return coverage.narrowing(conditions, None)
+        return coverage.narrowing(conditions, program.forward)
+
+    def _texts(self, captured: Captured) -> list[str]:
+        """The sizes for which alone a program holds."""
+        sizes = self._coverage.sizes
+        return [
+            f"The model holds only where {text}. The code decides by it at {where}"
+            for text, where in sizes.texts(captured.narrowing)
+        ]
+
+    def _check_ranges(self, captured: Captured) -> None:
+        """Refuses a program that holds for a part of a range that the user gave only.
+
+        Raises:
+            TorchExportError: It does.
+        """
+        names = {name for condition in captured.narrowing for name in condition.names}
+        dims = self._coverage.sizes.dims
+        if self._sizes == "error" or any(name in dims and dims[name].exact for name in names):
+            error = NarrowCapture("; ".join(self._texts(captured)))
+            raise _failures.failed({**captured.failures, captured.strategy: error})
 
     def _by_trace(
         self, translate: Translate, failures: dict[str, BaseException]
@@ -287,7 +220,7 @@ class Capturer:
             raise traced.refuted
         try:
             with self._calls_as_ops(tracing.symbolic):
-                notes = _trace_check.check(traced)
+                notes = _trace_check.check(traced, self._coverage.sizes)
         except _trace.TraceWarning as failure:
             tracing.refuted = str(failure)
             raise
@@ -340,7 +273,11 @@ class Capturer:
     def _by_export(self, call: Call, fixes: Fixes = Fixes.ALL) -> Captured:
         self._symbolic = {}
         with self._calls_as_ops(self._symbolic):
-            return _torch_export.capture(call, self._steps.say, fixes=fixes)
+            logs: list[GuardLog] = []
+            try:
+                return _torch_export.capture(call, self._steps.say, logs, fixes=fixes)
+            finally:
+                self._logs += [(log, call) for log in logs]
 
     def _calls_as_ops(
         self, found: dict[object, Function]
@@ -366,6 +303,8 @@ class Capturer:
         """
         program, call = captured.program, self._call
         assert program is not None
+        if captured.narrowing:
+            self._check_ranges(captured)
         if self._legacy:
             # As in the exporter of TorchScript, whose names of inputs may also name weights.
             _torch_export.order_weights(program, cast(torch.nn.Module, call.model).state_dict())
@@ -377,7 +316,9 @@ class Capturer:
             if "weights" in kinds and _has_lost_constants(program):
                 text = "torch.export kept no values of constants that the model needs"
                 raise _errors.new_error(ConversionError, text, "conversion", by_torch=True)
-            _warn_of_conditions(captured, shapes)
+            _warn_of_flags(captured.log.flags)
+            for text in self._texts(captured):
+                _errors.warn(text)
             return made, captured
         except Exception as error:
             if isinstance(error, OnnxExporterError) and not error.by_torch and not self._legacy:
@@ -396,6 +337,7 @@ class Capturer:
         *,
         free_numbers: bool = False,
         allow_value_traces: bool = True,
+        strategies: Sequence[Strategy] = STRATEGIES,
     ) -> tuple[ONNXProgram, Captured]:
         """The model by the first strategy of TorchScript that leads to one.
 
@@ -406,6 +348,7 @@ class Capturer:
             free_numbers: Whether its numbers are tensors.
             allow_value_traces: Whether a trace may follow the values of the arguments, if that is
                 allowed at all.
+            strategies: Those to try.
 
         Raises:
             TorchExportError: There is none.
@@ -423,16 +366,19 @@ class Capturer:
             tracing=lambda: self._tracing(call),
             calls_as_ops=self._calls_as_ops,
         )
-        for strategy in STRATEGIES:
+        for strategy in strategies:
             step = f"Obtain model graph with `torch.jit.{strategy.function}`..."
             try:
                 script = strategy.capture(attempt)
                 made = translate(ScriptSource(script, attempt.symbolic))
+                if not isinstance(strategy, ValueTrace):
+                    self._check(made, script)
             except NoMatch:
                 continue
             except Exception as failure:
                 self._steps.say(f"{step} ❌")
                 failures[strategy.name] = failure
+                self._script_failed = self._script_failed or isinstance(strategy, ScriptModule)
                 continue
             self._steps.say(f"{step} ✅")
             if self._allow_value_traces:
@@ -442,6 +388,28 @@ class Capturer:
                     _errors.warn(f"The model may be wrong for other arguments: {note}")
             return made, Captured(None, strategy.name, failures)
         raise _failures.failed(failures) from error.__cause__
+
+    def _check(self, made: ONNXProgram, script: Script) -> None:
+        """Compares a model of TorchScript with the module at the sizes that captures ask for.
+
+        Raises:
+            TraceWarning: They differ.
+        """
+        coverage = self._coverage
+        if not coverage.has_dims:
+            return
+        conditions = [one for log in self._logs for one in coverage.conditions(*log)]
+        points = [coverage.sizes.example, *coverage.sizes.to_try(conditions)]
+
+        def run(*args: object, **kwargs: object) -> Sequence[object]:
+            return made._run(args, kwargs, {})
+
+        try:
+            has_runtime = importlib.util.find_spec("onnxruntime") is not None
+            if wrong := coverage.first_wrong(run if has_runtime else script.run, points):
+                raise _trace.TraceWarning(f"the model is not right at other sizes ({wrong})")
+        finally:
+            made.release()
 
     def _warn_of_sizes(self) -> None:
         """Warns if the module takes no other sizes."""
@@ -476,26 +444,16 @@ def _with_free_numbers(call: Call) -> Call:
     return dataclasses.replace(call, args=args, kwargs=kwargs)
 
 
-def _warn_of_conditions(captured: Captured, shapes: object) -> None:
-    """Warns of sizes for which the program does not hold, by the names of the dimensions, and of
-    values of weights."""
-    for place in dict.fromkeys(captured.flags.values()):
-        weights = [f"`{name}`" for name, where in captured.flags.items() if where == place]
+def _warn_of_flags(flags: Mapping[str, str]) -> None:
+    """Warns of values of weights for which alone the program holds."""
+    for place in dict.fromkeys(flags.values()):
+        weights = [f"`{name}`" for name, where in flags.items() if where == place]
         more = f" and {len(weights) - 2} more" if len(weights) > 3 else ""
         listed = ", ".join(weights[: 2 if more else 3]) + more
         _errors.warn(
             f"The model holds only for the values that these weights have now: {listed}. The code "
             f"decides by them at {place}"
         )
-    if not captured.conditions or captured.program is None:
-        return
-    with warnings.catch_warnings():
-        # Warnings of names that cannot be used were issued before.
-        warnings.simplefilter("ignore")
-        names = _shapes.names(captured.program, shapes)
-    for condition, place in captured.conditions.items():
-        if (text := _guards.as_text(condition, names)) is not None:
-            _errors.warn(f"The model holds only where {text}: the code decides by this at {place}")
 
 
 def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import torch
 
 from .. import _compare, _errors, _examples, _pytree, _shapes
+from .._conditions import Condition
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from . import _buffer_branches, _causal, _data, _failures, _gradients, _guards, _noise, _patches
@@ -27,18 +28,18 @@ class Captured:
     """A captured module.
 
     ``program`` is None if the strategy is one of TorchScript. ``failures`` are the errors of the
-    strategies that were tried before. ``relations`` are assertions of the program about sizes,
-    ``conditions`` others under which it is right, and ``flags`` the weights for whose values only
-    it is right, the last two with the place of each. ``warnings`` are those of libraries, which
-    are not shown.
+    strategies that were tried before. ``relations`` are assertions of the program about sizes.
+    ``log`` has its conditions for the arguments of ``call``, and ``narrowing`` are those that do
+    not follow from what is asked for. ``warnings`` are those of libraries, which are not shown.
     """
 
     program: torch.export.ExportedProgram | None
     strategy: str
     failures: dict[str, BaseException]
     relations: list[object] = dataclasses.field(default_factory=list[object])
-    conditions: Mapping[_guards.Expr, str] = dataclasses.field(default_factory=dict[object, str])
-    flags: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    log: GuardLog = dataclasses.field(default_factory=GuardLog)
+    call: Call | None = None
+    narrowing: list[Condition] = dataclasses.field(default_factory=list[Condition])
     warnings: Sequence[str] = ()
 
 
@@ -85,26 +86,33 @@ class TorchExport:
     strict: bool
     gradients: bool = False
 
-    def capture(self, call: Call, failures: dict[str, BaseException], fixes: Fixes) -> Captured:
+    def capture(
+        self,
+        call: Call,
+        failures: dict[str, BaseException],
+        fixes: Fixes,
+        logs: list[GuardLog],
+    ) -> Captured:
         """Captures a module. Dimensions that the code asks for become static if that is allowed.
 
         Args:
             call: The module.
             failures: The errors of strategies that were tried before.
             fixes: Which dimensions may become static.
+            logs: Gets the log of each capture, also of those that fail.
 
         Raises:
             StaticSizes: Others would have to.
             Exception: The errors of torch.export.
         """
-        larger = None
+        larger, given = None, call
         with _patches.exporting(), _settings(self.strict):
             with _guards.logged() as log:
+                logs.append(log)
                 program = self._export(call, log, fixes)
             asked = log.specialized_by_torch or log.specialized_by_user
             if asked and not log.inconsistent:
                 larger = self._of_larger(program, call, log.specialized_by_user)
-            program = larger or program
         if log.inconsistent or (log.specialized_by_user and not larger):
             if fixes < Fixes.SMALL:
                 raise SmallSizes(SmallSizes.__doc__)
@@ -115,19 +123,20 @@ class TorchExport:
             fixed = _examples.without_small(call.model, call.args, call.kwargs, call.shapes)
             with _patches.exporting(), _settings(self.strict), _guards.logged() as log:
                 program = self._export(dataclasses.replace(call, shapes=fixed), log, fixes)
-        elif log.specialized_by_torch and not larger:
+        elif larger:
+            program, log, given = larger
+        elif log.specialized_by_torch:
             _errors.warn(
                 "The model may be wrong where sizes are larger that are 0 or 1 in the example: "
                 "give an example in which they are larger."
             )
-        conditions = log.conditions()
         relations = _drop_assertions(program.graph_module)
-        return Captured(program, self.name, failures, relations, conditions, log.flags)
+        return Captured(program, self.name, failures, relations, log, given)
 
     def _of_larger(
         self, program: torch.export.ExportedProgram, call: Call, compare: bool
-    ) -> torch.export.ExportedProgram | None:
-        """The program of an example with larger dimensions in place of those that are 0 or 1.
+    ) -> tuple[torch.export.ExportedProgram, GuardLog, Call] | None:
+        """The capture of an example with larger dimensions in place of those that are 0 or 1.
 
         Args:
             program: The program of the example.
@@ -135,7 +144,8 @@ class TorchExport:
             compare: Whether the results must be the same numbers for the example.
 
         Returns:
-            The program; None if its results have other sizes or numbers, or if there is none.
+            The program, its log, and the example; None if its results have other sizes or numbers,
+            or if there is none.
         """
         try:
             args, kwargs = _examples.enlarge(call.model, call.args, call.kwargs, call.shapes)
@@ -146,7 +156,8 @@ class TorchExport:
                 return None
             if not _examples.same_result_sizes(program, found):
                 return None
-            return None if compare and not _same_numbers(found, call) else found
+            differs = compare and not _same_numbers(found, call)
+            return None if differs else (found, log, given)
         except Exception:
             # Such as sizes that belong to those of other inputs.
             return None
@@ -235,12 +246,15 @@ def _static_axes(shapes: object) -> int:
     return sum(type(size) is int for size in sizes)
 
 
-def capture(call: Call, say: Callable[[str], None], *, fixes: Fixes = Fixes.ALL) -> Captured:
+def capture(
+    call: Call, say: Callable[[str], None], logs: list[GuardLog], *, fixes: Fixes = Fixes.ALL
+) -> Captured:
     """The program of the first strategy that captures a module.
 
     Args:
         call: The module.
         say: Reports a step.
+        logs: Gets the log of each capture, also of those that fail.
         fixes: Which dimensions that the code asks for may become static.
 
     Raises:
@@ -257,7 +271,7 @@ def capture(call: Call, say: Callable[[str], None], *, fixes: Fixes = Fixes.ALL)
         log = _gradients.GradientLog()
         try:
             with _gradients.logged(log):
-                captured = strategy.capture(call, failures, fixes)
+                captured = strategy.capture(call, failures, fixes, logs)
             if not strategy.gradients:
                 log.check()
         except Exception as error:
@@ -354,12 +368,18 @@ def order_weights(program: torch.export.ExportedProgram, names: Iterable[str]) -
     program.graph_module.recompile()
 
 
-def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
-    """Whether a program computes what the module does."""
+def runnable(program: torch.export.ExportedProgram) -> torch.nn.Module:
+    """A program as a module that takes all sizes that its ops take."""
     module = program.module()
     # Assertions may exclude the sizes of the example.
     _drop_assertions(module)
     vars(module)["_forward_pre_hooks"].clear()
+    return module
+
+
+def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
+    """Whether a program computes what the module does."""
+    module = runnable(program)
     found = _compare.run(module, call.args, call.kwargs)
     expected = _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
     return all(

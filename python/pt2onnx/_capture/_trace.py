@@ -54,9 +54,10 @@ class Traced:
     """A trace of a module or function, whose inputs are the tensors of the arguments.
 
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
-    Python code that read values of tensors. ``reads_sizes`` is whether it read sizes. ``results``
-    are those of the module while it was traced, and ``refuted`` is how the trace differs from the
-    module for its own arguments. ``warnings`` are those of libraries.
+    Python code that read values of tensors. ``reads_sizes`` is whether it read sizes, and
+    ``size_numbers`` are the numbers that it computed with. ``results`` are those of the module
+    while it was traced, and ``refuted`` is how the trace differs from the module for its own
+    arguments. ``warnings`` are those of libraries.
     """
 
     call: Call
@@ -68,6 +69,7 @@ class Traced:
     results: list[torch.Tensor]
     refuted: TraceWarning | None = None
     warnings: list[str] = dataclasses.field(default_factory=list[str])
+    size_numbers: set[int] = dataclasses.field(default_factory=set[int])
 
     @property
     def graph(self) -> JitGraph:
@@ -120,7 +122,9 @@ def script(model: Model, call: Call, strict: bool) -> Script:
     ):
         _jit.ignore_deprecation()
         scripted: object = cast(Any, torch.jit).script(model)
-        return _script.of_model(scripted, call.args, call.kwargs, call.shapes)
+        found = _script.of_model(scripted, call.args, call.kwargs, call.shapes)
+        found.run = cast("Callable[..., Any]", scripted)
+        return found
 
 
 def run(call: Call) -> None:
@@ -404,7 +408,7 @@ def _trace_once(call: Call) -> Traced:
         _gradients.logged(gradients),
         torch.no_grad(),
         _compare.same_numbers(),
-        _size_reads.dropped(caught) as dropped,
+        _size_reads.dropped(caught) as reads,
     ):
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
@@ -421,7 +425,8 @@ def _trace_once(call: Call) -> Traced:
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
     notes = [_note(w) for w in of_tracer if w.filename != __file__]
-    found = Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), bool(dropped), results)
+    found = Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), reads.any, results)
+    found.size_numbers = reads.numbers
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Iterator
 
 import torch
 
 from .. import _examples, _leaves
+from .._sizes import Sizes
 from . import _trace
 from ._torch_export import Call
 from ._trace import Traced
@@ -26,9 +28,20 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 _BUDGET = 0.2
 
 
-def check(traced: Traced) -> list[str]:
-    """Compares a trace with its module at one other size of the dynamic dimensions, or at three if
-    Python code read sizes or values; in the last case also with other values.
+#: How many sizes beside numbers are compared.
+_MOST_BORDERS = 8
+
+#: Operators that return lists of pieces.
+_PIECES = ("split", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk")
+
+
+def check(traced: Traced, sizes: Sizes) -> list[str]:
+    """Compares a trace with its module at one other size of the dynamic dimensions, or at three and
+    more if Python code read sizes or values; in the last case also with other values.
+
+    Args:
+        traced: The trace.
+        sizes: The dynamic dimensions.
 
     Returns:
         Notes on what was not compared, because the module takes no such arguments.
@@ -38,28 +51,61 @@ def check(traced: Traced) -> list[str]:
     """
     budget = max(_BUDGET, getattr(traced.code, "seconds", 0.0))
     start = time.process_time()
-    wanted = 3 if traced.notes or traced.reads_sizes else 1
-    sizes: list[Exception | None] = []
-    for call in _at_other_sizes(traced):
-        sizes.append(_trace.compare(traced, call))
-        if sizes.count(None) >= wanted or time.process_time() - start > budget:
+    has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
+    borders = _borders(traced, sizes) if traced.reads_sizes else []
+    wanted = 3 if traced.notes or traced.reads_sizes or has_pieces else 1
+    found: list[Exception | None] = []
+    for at, call in enumerate(_at_other_sizes(traced, sizes, borders, has_pieces)):
+        found.append(_trace.compare(traced, call))
+        # At two sizes that are no borders at least.
+        enough = (at > len(borders) or not borders) and found.count(None) >= wanted
+        if enough or time.process_time() - start > budget:
             break
     values: list[Exception | None] = []
     for call in _with_other_values(traced) if traced.notes else ():
         if None in values and time.process_time() - start > budget:
             break
         values.append(_trace.compare(traced, call))
-    failed = next(filter(None, sizes), None)
-    notes = [] if failed is None or None in sizes else [_trace.fails(failed)]
+    failed = next(filter(None, found), None)
+    notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
 
 
-def _at_other_sizes(traced: Traced) -> Iterator[Call]:
-    """The arguments at other sizes, each once."""
+def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
+    """Whether a trace has as many pieces of a tensor as a size decides.
+
+    Args:
+        traced: The trace.
+        dynamic: The dynamic sizes of the example.
+    """
+    for node in traced.code.inlined_graph.findAllNodes("prim::ListUnpack"):
+        pieces = next(node.inputs()).node()
+        if pieces.kind().removeprefix("aten::") in _PIECES:
+            tensor, *_, axis = pieces.inputs()
+            shape, at = tensor.type().sizes(), axis.toIValue()
+            if shape is None or not isinstance(at, int) or shape[at] in dynamic:
+                return True
+    return False
+
+
+def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
+    """Sizes on both sides of numbers that the code computes with."""
+    numbers = sorted(traced.size_numbers - {1})
+    products = {a * b for a, b in itertools.combinations(numbers, 2)}
+    return sizes.borders((), [*numbers, *sorted(products)])[:_MOST_BORDERS]
+
+
+def _at_other_sizes(
+    traced: Traced, sizes: Sizes, borders: list[dict[str, int]], has_pieces: bool
+) -> Iterator[Call]:
+    """The arguments at other sizes, each once: first those at borders, or with other numbers of
+    pieces."""
     call = traced.call
     seen = [[leaf.value.shape for leaf in traced.leaves]]
     names = _trace.positional_names(call)
-    for example in _examples.of_leaves(names, call.args, call.kwargs, traced.leaves, (), _GROWTHS):
+    first = [*borders, *(sizes.generic() if has_pieces else ())]
+    others = _examples.of_leaves(names, call.args, call.kwargs, traced.leaves, (), _GROWTHS)
+    for example in itertools.chain(map(sizes.at, first), others):
         other = dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
         shapes = [leaf.value.shape for leaf in _trace.tensor_leaves(other)]
         if shapes not in seen:

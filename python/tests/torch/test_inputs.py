@@ -721,10 +721,12 @@ class Together(torch.nn.Module):
 @since(2, 8)
 def test_branches_by_sizes_of_one_name(recwarn: pytest.WarningsRecorder) -> None:
     """A condition that holds because two dimensions have one name is not reported."""
-    check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "n"}))
+    args = (torch.randn(4, 5), torch.randn(4, 2))
+    check(Together(), args, dynamic_shapes=({0: "n"}, {0: "n"}))
+    check(Together(), args, dynamic_shapes=({0: "n"}, {0: "m"}), sizes="merge")
     assert not [one for one in recwarn if "holds only" in str(one.message)]
-    check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "m"}))
-    assert [one for one in recwarn if "holds only where n <= m" in str(one.message)]
+    check(Together(), args, dynamic_shapes=({0: "n"}, {0: "m"}), sizes="warn")
+    assert [one for one in recwarn if "holds only where n <= m. The code" in str(one.message)]
 
 
 class UpTo40(torch.nn.Module):
@@ -739,12 +741,15 @@ def test_branches_by_sizes(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from pt2onnx._capture import _torch_export
 
     monkeypatch.setattr(_torch_export, "STRATEGIES", _torch_export.STRATEGIES[way : way + 1])
+    shapes, x = ({0: "rows", 1: "cols"},), torch.randn(4, 5)
     with pytest.warns(
         UserWarning,
         match=r"The model holds only where (rows \* cols|cols \* rows|rows\*cols|cols\*rows) "
-        r"<= 40: .*test_inputs.py",
+        r"<= 40. .* at .*test_inputs.py:\d+: `return x \* 2 if",
     ):
-        check(UpTo40(), (torch.randn(4, 5),), dynamic_shapes=({0: "rows", 1: "cols"},))
+        check(UpTo40(), (x,), dynamic_shapes=shapes, sizes="warn")
+    others = [(torch.randn(rows, cols),) for rows, cols in ((4, 10), (6, 7), (5, 9), (41, 1))]
+    check(UpTo40(), (x,), dynamic_shapes=shapes, others=others)
 
 
 @since(2, 8)
@@ -813,15 +818,20 @@ class Long(torch.nn.Module):
 def test_numbers_and_branches_by_sizes() -> None:
     """Choices of the code by the sizes of the example are reported, unless the program's own ranges
     imply them."""
-    for kind, condition in ((Cropped, r"round\(.*float\(.*n\)"), (Even, "n % 2")):
+    for kind, condition in ((Cropped, "`n` is 7 to 9, but .* for 1 or more"), (Even, "n % 2")):
         with pytest.warns(
             UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"
         ):
-            pt2onnx.export(kind().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+            shapes = ({0: "n"},)
+            pt2onnx.export(kind(), (torch.randn(8, 3),), dynamic_shapes=shapes, sizes="warn")
     with warnings.catch_warnings():
         warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
         warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
-        pt2onnx.export(Long().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+        shapes = ({0: torch.export.Dim("n", min=5)},)
+        pt2onnx.export(Long(), (torch.randn(8, 3),), dynamic_shapes=shapes, sizes="warn")
+        for kind in (Cropped, Even, Long):
+            others = [(torch.randn(rows, 3),) for rows in (4, 5, 7, 12)]
+            check(kind(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},), others=others)
 
 
 class Expanded(torch.nn.Module):

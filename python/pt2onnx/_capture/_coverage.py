@@ -1,0 +1,187 @@
+"""Whether a capture holds at all sizes that dynamic shapes ask for."""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+
+from .. import _compare, _pytree, _shapes
+from .._conditions import Condition
+from .._sizes import Sizes
+from . import _patches, _trace
+from ._guards import GuardLog
+from ._torch_export import Call
+
+#: Runs a capture with the arguments of a module.
+Run = Callable[..., object]
+
+#: At how many sizes a program is tried where a condition does not hold.
+_TRIES = 4
+
+#: The largest sizes at which it is tried, as a multiple of the nearest and of those of the example.
+_FURTHEST = 4
+
+#: Seconds of CPU time that trying takes at most, unless the first try takes more.
+_BUDGET = 2.0
+
+
+class _Fails(Exception):
+    """A capture fails where the module does not."""
+
+
+class Coverage:
+    """The sizes that a call asks for, and whether captures of it are right there.
+
+    Args:
+        call: The module, its arguments and dynamic shapes as the user gives them.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """The dynamic dimensions."""
+        call = self._call
+        names = _trace.positional_names(call)
+        return Sizes(names, call.args, call.kwargs, _trace.tensor_leaves(call))
+
+    @functools.cached_property
+    def has_dims(self) -> bool:
+        """Whether there are any."""
+        return self._call.shapes is not None and bool(self.sizes.dims)
+
+    def conditions(self, log: GuardLog, call: Call) -> list[Condition]:
+        """The conditions of a capture by torch.export, in the user's names.
+
+        Args:
+            log: Its log.
+            call: The arguments that were captured.
+        """
+        if not self.has_dims:
+            return []
+        sizes = self.sizes
+        paths = {id(leaf.value): leaf.path for leaf in _trace.tensor_leaves(call)}
+        sources = _Sources(call)
+
+        def name(source: str, axis: int) -> str | None:
+            own = sizes.symbols.get(paths.get(id(sources.value(source)), ""), [])
+            return own[axis] if axis < len(own) else None
+
+        return log.conditions(name)
+
+    def may_narrow(self, conditions: Iterable[Condition]) -> bool:
+        """Whether a condition does not hold at sizes that are asked for."""
+        return any(next(self._broken(condition), None) for condition in conditions)
+
+    def _broken(self, condition: Condition) -> Iterator[dict[str, int]]:
+        """Sizes at which a branch is another one."""
+        if condition.kind == "branch" and not self._is_automatic(condition):
+            yield from self.sizes.broken(condition)
+
+    def _is_automatic(self, condition: Condition) -> bool:
+        """Whether a condition makes a dimension static that may be static."""
+        dims = [self.sizes.dims.get(name) for name in condition.names]
+        makes_static = condition.expr.is_Equality and len(dims) == 1
+        return makes_static and all(dim is not None and dim.automatic for dim in dims)
+
+    def narrowing(self, conditions: Iterable[Condition], run: Run | None) -> list[Condition]:
+        """The conditions that do not hold at sizes that are asked for, and that the module takes.
+
+        Args:
+            conditions: The conditions of a capture.
+            run: Runs the capture: where it is right anyway, a condition does not matter.
+        """
+        found: list[Condition] = []
+        deadline = time.process_time() + _BUDGET
+        for condition in conditions:
+            points = list(self._broken(condition))
+            near = [point for point in points if self._is_near(point, points[0])]
+            tried = [*near[:2], *near[-1:], *near[len(near) // 2 :]][:_TRIES]
+            for at, point in enumerate(tried):
+                if point in tried[:at]:
+                    continue
+                if self.is_right(run, point) is False:
+                    found.append(condition)
+                    break
+                if time.process_time() > deadline:
+                    break
+        return found
+
+    def _is_near(self, point: dict[str, int], nearest: dict[str, int]) -> bool:
+        example = self.sizes.example
+        return all(
+            size <= _FURTHEST * max(nearest[name], example[name], 1) for name, size in point.items()
+        )
+
+    def first_wrong(self, run: Run, points: Iterable[dict[str, int]]) -> str | None:
+        """The first of these sizes at which a capture is wrong, in words.
+
+        Args:
+            run: Runs the capture.
+            points: The sizes.
+        """
+        start, first = time.process_time(), 0.0
+        for point in points:
+            if self.is_right(run, point) is False:
+                return self.sizes.at(point).sizes
+            spent = time.process_time() - start
+            first = first or spent
+            if spent > max(_BUDGET, 10 * first):
+                break
+        return None
+
+    def is_right(self, run: Run | None, point: dict[str, int]) -> bool | None:
+        """Whether a capture computes what the module does at these sizes; None if the module takes
+        none such. Without ``run``, whether the module does."""
+        example = self.sizes.at(point)
+        call = self._call
+
+        def runs(*args: object, **kwargs: object) -> Sequence[object]:
+            if run is None:
+                raise _Fails
+            try:
+                return _compare.tensors_and_numbers(run(*args, **kwargs))
+            except Exception as error:
+                raise _Fails from error
+
+        with warnings.catch_warnings(), _patches.exporting():
+            warnings.simplefilter("ignore")
+            try:
+                checks = _compare.compare_call(runs, call.model, example, snapshot=call.snapshot)
+            except _Fails:
+                return False
+            except Exception:
+                return None
+        return all(check.ok for check in checks)
+
+
+class _Sources:
+    """The values that PyTorch's names of inputs are: ``L['x'][0]``, ``L['flat_args'][0]``."""
+
+    def __init__(self, call: Call) -> None:
+        try:
+            bound = _shapes.signature(call.model).bind(*call.args, **call.kwargs).arguments
+        except TypeError:
+            bound = {}
+        flat = _pytree.leaves((call.args, call.kwargs))
+        self._spellings: list[dict[str, object]] = [
+            {**bound, "flat_args": flat},
+            # PyTorch 2.6.
+            {"args": (call.args, call.kwargs)},
+        ]
+
+    def value(self, source: str) -> object:
+        """The tensor; None if there is none."""
+        for inputs in self._spellings:
+            try:
+                found: object = eval(source, {"__builtins__": {}}, {"L": inputs})
+            except Exception:
+                continue
+            if isinstance(found, torch.Tensor):
+                return found
+        return None

@@ -1,0 +1,161 @@
+"""Conditions on sizes: relations of SymPy whose symbols are names of dimensions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import linecache
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+sympy = importlib.import_module("sympy")
+torch = importlib.import_module("torch")
+
+#: An expression of SymPy, which has no types.
+Expr = Any
+
+#: A size of each dimension.
+Point = Mapping[str, int]
+
+#: Numbers from here on are left out: such code looks for tensors that are larger than any.
+_FAR = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A condition on sizes under which a capture is right.
+
+    ``kind`` is ``branch`` for an answer to the code, ``check`` where PyTorch fails otherwise.
+    ``place`` is the file and line of the user's code that decides by it, if it is known.
+    """
+
+    expr: Expr
+    kind: str = "branch"
+    place: tuple[str, int] | None = None
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its dimensions."""
+        return frozenset(map(str, self.expr.free_symbols))
+
+    def holds(self, point: Point) -> bool:
+        """Whether it holds at a point, also where that is unknown."""
+        return holds(self.expr, point) is not False
+
+    @property
+    def numbers(self) -> list[int]:
+        """Its numbers without signs, except those that are far larger than sizes."""
+        found = (abs(int(number)) for number in self.expr.atoms(sympy.Integer))
+        return sorted({number for number in found if 0 < number < _FAR})
+
+    @property
+    def where(self) -> str:
+        """The line that decides by it, with its text."""
+        if self.place is None:
+            return "a place that is not known"
+        text = linecache.getline(*self.place).strip()
+        place = f"{self.place[0]}:{self.place[1]}"
+        return f"{place}: `{text}`" if text else place
+
+
+def symbol(name: str) -> Expr:
+    """The symbol of a dimension."""
+    return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+#: Conditions as functions of their sizes in order of names; None for those that SymPy computes.
+_FUNCTIONS: dict[Expr, Callable[..., object] | None] = {}
+
+#: The functions that conditions have.
+_KNOWN: dict[str, object] = {
+    **{"math": math, "torch": torch, "Max": max, "Min": min},
+    **{"FloorDiv": lambda a, b: a // b, "Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b},
+}
+
+
+def holds(expr: Expr, point: Point) -> bool | None:
+    """Whether a relation holds at a point; None if that is unknown."""
+    if expr in (sympy.true, sympy.false):
+        return bool(expr)
+    symbols = sorted(expr.free_symbols, key=str)
+    try:
+        sizes = [point[str(one)] for one in symbols]
+    except KeyError:
+        return None
+    if expr not in _FUNCTIONS:
+        if len(_FUNCTIONS) > 1000:
+            _FUNCTIONS.clear()
+        _FUNCTIONS[expr] = _function(expr, symbols)
+    if function := _FUNCTIONS[expr]:
+        try:
+            return bool(function(*sizes))
+        except ZeroDivisionError:
+            return False
+        except Exception:
+            _FUNCTIONS[expr] = None
+    found = expr.xreplace(dict(zip(symbols, map(sympy.Integer, sizes), strict=True)))
+    return bool(found) if found in (sympy.true, sympy.false) else None
+
+
+def _function(expr: Expr, symbols: list[Expr]) -> Callable[..., object] | None:
+    """A relation as a function of its symbols; None if there is none."""
+    own = {one: sympy.Symbol(f"_{at}") for at, one in enumerate(symbols)}
+    try:
+        text = f"lambda {', '.join(map(str, own.values()))}: {_printed(expr.xreplace(own))}"
+        function: Callable[..., object] = eval(text, dict(_KNOWN))
+    except Exception:
+        return None
+    return function
+
+
+def as_text(condition: Expr, names: Mapping[str, str]) -> str:
+    """A condition in Python: ``h % 2 != 1``.
+
+    Args:
+        condition: A relation of SymPy.
+        names: Names of sizes by symbol.
+    """
+    sizes = {one: symbol(names.get(str(one), str(one))) for one in condition.free_symbols}
+    named = condition.subs(sizes)
+    return _printed(_as_remainders(named) if hasattr(named, "lhs") else named)
+
+
+def _printed(expr: Expr) -> str:
+    try:
+        printers = importlib.import_module("torch.utils._sympy.printers")
+        return str(_printer(printers.PythonPrinter).doprint(expr))
+    except (ImportError, AttributeError):
+        return str(expr)
+
+
+def _printer(base: Any) -> Any:
+    """torch's printer of expressions, with floats as Python has them."""
+
+    def to_float(self: Any, expr: Expr) -> str:
+        return f"float({self._print(expr.args[0])})"
+
+    def number(self: object, expr: Expr) -> str:
+        return repr(float(expr))
+
+    return type("Printer", (base,), {"_print_ToFloat": to_float, "_print_Float": number})()
+
+
+def _as_remainders(expr: Expr) -> Expr:
+    """An expression with ``t % 8`` for ``t - 8 * (t // 8)``."""
+    for floor in [part for part in sympy.preorder_traversal(expr) if _is_floor_div(part)]:
+        dividend, divisor = floor.args
+        remainder = sympy.Symbol(f"({dividend} % {divisor})", integer=True)
+        shorter = expr.xreplace({floor: (dividend - remainder) / divisor})
+        gap = sympy.expand(shorter.lhs - shorter.rhs)
+        gap = -gap if gap.could_extract_minus_sign() else gap
+        if isinstance(expr, (sympy.Eq, sympy.Ne)):
+            shorter = expr.func(gap, 0)
+        if shorter.count_ops() < expr.count_ops():
+            expr = shorter
+    return expr
+
+
+def _is_floor_div(expr: Expr) -> bool:
+    return type(expr).__name__ == "FloorDiv"

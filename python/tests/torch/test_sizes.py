@@ -1,0 +1,222 @@
+"""Modules whose code looks at sizes: the models are right at all sizes that are asked for, or an
+export says where not."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from typing import Any
+
+import pt2onnx
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import dims, same, since
+from pt2onnx._conditions import Condition, holds, symbol
+from pt2onnx._leaves import TensorLeaf
+from pt2onnx._sizes import Sizes
+from torch import nn
+from torch.export import Dim
+
+sympy = pytest.importorskip("sympy")
+
+pytestmark = since(2, 8)
+
+
+class Limit(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[1] <= 8 else x * 3
+
+
+class Rescale(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        base = 10.0
+        if x.shape[1] > 16:
+            base = base * (x.shape[1] / 16)
+        angle = torch.arange(x.shape[1]).float()[:, None] / base ** torch.arange(4).div(4.0)
+        return x * angle.cos()
+
+
+class Pad(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] < 8:
+            x = F.pad(x, (0, 0, 0, 8 - x.shape[1]))
+        return x.cumsum(1)
+
+
+class Pieces(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([c.flip(1) for c in x.split(4, dim=1)], 1)
+
+
+class Blocks(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[:, i : i + 4].cumsum(1) for i in range(0, x.shape[1], 4)], 1)
+
+
+class Steps(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x[:, 0] * 0
+        for i in range(x.shape[1]):
+            y = torch.tanh(y + x[:, i])
+        return y
+
+
+class Rounded(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        t = x.shape[1]
+        return F.pad(x, (0, 0, 0, math.ceil(t / 4) * 4 - t)).unflatten(1, (-1, 4)).sum(2)
+
+
+class Larger(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * max(x.shape[1] / 2, 3.5)
+
+
+MODULES = (Limit, Rescale, Pad, Pieces, Blocks, Steps, Rounded, Larger)
+WAYS = {
+    "name": {"dynamic_shapes": ({1: "t"},)},
+    "Dim": {"dynamic_shapes": ({1: Dim("t", min=1, max=64)},)},
+    "dynamo=False": {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": {1: "t"}}},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", MODULES)
+def test_all_sizes(kind: type[nn.Module], way: str) -> None:
+    module = kind().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        options: Any = WAYS[way]
+        program = pt2onnx.export(module, (torch.randn(2, 6, 4),), **options)
+    assert dims(program)["x"] == [2, "t", 4]
+    for size in (1, 2, 3, 6, 7, 8, 9, 12, 13, 16, 17, 40):
+        x = torch.randn(2, size, 4)
+        same(program(x), module(x))
+
+
+class Opaque(nn.Module):
+    """TorchScript does not know its code."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = {True: 2, False: 3}[bool(x.shape[1] <= 8)]
+        return x * eval("scale", {"scale": scale})
+
+
+HELD = r"`t` is 1 to 8, but dynamic_shapes asks for {}. The code decides by it at .*test_sizes.py"
+
+
+def test_conditions_that_are_left() -> None:
+    """They are warnings with the user's names and lines; errors for ranges that the user gave, and
+    with ``sizes="error"``."""
+    x = torch.randn(2, 6, 4)
+    with pytest.warns(UserWarning, match=HELD.format("1 or more") + r":\d+: `scale = "):
+        program = pt2onnx.export(Opaque(), (x,), dynamic_shapes=({1: "t"},), sizes="warn")
+    same(program(torch.ones(2, 8, 4)), torch.full((2, 8, 4), 2.0))
+    for size, options in ((Dim("t", min=1, max=64), "merge"), ("t", "error")):
+        asked = "1 to 64" if options == "merge" else "1 or more"
+        with pytest.raises(pt2onnx.TorchExportError) as caught:
+            pt2onnx.export(Opaque(), (x,), dynamic_shapes=({1: size},), sizes=options)
+        assert re.search(HELD.format(asked), str(caught.value)), caught.value
+    with pytest.raises(ValueError, match="the parameter `sizes` is 'all', not one of merge"):
+        pt2onnx.export(Opaque(), (x,), sizes="all")  # type: ignore[arg-type]
+
+
+def test_conditions_that_do_not_matter(recwarn: pytest.WarningsRecorder) -> None:
+    """A capture that is right where a condition does not hold is taken."""
+
+    class Either(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return {0: x + x, 1: x * 2}[int(x.shape[1] % 2)]
+
+    program = pt2onnx.export(Either().eval(), (torch.zeros(2, 6, 4),), dynamic_shapes=({1: "t"},))
+    assert not list(recwarn)
+    same(program(torch.ones(2, 7, 4)), torch.full((2, 7, 4), 2.0))
+
+
+class Nested(nn.Module):
+    def forward(self, x: Any, pair: Any, *rest: Any, k: Any, **others: Any) -> Any:
+        sizes = (x, pair[0], pair[1]["a"], rest[0], k, others["z"])
+        return [one * 2 if one.shape[0] > 3 + at else one for at, one in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_names_of_conditions(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conditions have the names of the dimensions of all kinds of arguments."""
+    from pt2onnx._capture import _torch_export
+
+    monkeypatch.setattr(_torch_export, "STRATEGIES", _torch_export.STRATEGIES[way : way + 1])
+    given = [torch.randn(9) for _ in range(6)]
+    args = (given[0], (given[1], {"a": given[2]}), given[3])
+    axes = [{0: name} for name in "abcdef"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pt2onnx.export(
+            Nested(),
+            args,
+            kwargs={"k": given[4], "z": given[5]},
+            dynamic_shapes={
+                "x": axes[0],
+                "pair": (axes[1], {"a": axes[2]}),
+                "rest": (axes[3],),
+                "k": axes[4],
+                "others": {"z": axes[5]},
+            },
+            sizes="warn",
+        )
+    texts = [str(one.message) for one in caught if "holds only" in str(one.message)]
+    for at, name in enumerate("abcdef"):
+        assert any(f"`{name}` is {4 + at} or more, but" in text for text in texts), texts
+
+
+def test_names_of_conditions_of_2_6() -> None:
+    """PyTorch 2.6 names inputs by their place."""
+    from pt2onnx._capture._coverage import _Sources
+    from pt2onnx._capture._torch_export import Call
+
+    x, y = torch.ones(2), torch.ones(3)
+    sources = _Sources(Call(nn.Identity(), ([x],), {"k": y}, None))
+    assert sources.value("L['args'][0][0][0]") is x
+    assert sources.value("L['args'][1]['k']") is y
+    assert sources.value("L['flat_args'][1]") is y
+    assert sources.value("L['other']") is None
+
+
+def _sizes(**asked: Any) -> Sizes:
+    leaves = [TensorLeaf(name, torch.zeros(6), {0: size}) for name, size in asked.items()]
+    return Sizes(list(asked), tuple(leaf.value for leaf in leaves), {}, leaves)
+
+
+def test_asked_sizes() -> None:
+    sizes = _sizes(x="t", y=Dim("h", min=2, max=9), z="t + 1", w=Dim.AUTO)
+    assert {name: (d.low, d.high, d.exact) for name, d in sizes.dims.items()} == {
+        "t": (1, None, False),
+        "h": (2, 9, True),
+        "t___1": (1, None, False),
+        "w_dim_0": (1, None, False),
+    }
+
+
+def test_sizes_at_borders() -> None:
+    sizes = _sizes(x="t")
+    t = symbol("t")
+    condition = Condition(sympy.Le(t, 100))
+    assert next(sizes.broken(condition)) == {"t": 101}
+    assert {100, 101} <= {point["t"] for point in sizes.to_try([condition])}
+    assert not list(sizes.broken(Condition(sympy.Ge(t, 1))))
+    # A tensor that is larger than any.
+    assert not list(sizes.broken(Condition(t * 4 < 2**31)))
+    assert {1, 7, 12, 13} <= {point["t"] for point in sizes.to_try()}
+    assert holds(sympy.Eq(1 / t, 1), {"t": 0}) is False
+
+
+def test_examples_of_other_sizes() -> None:
+    """Sorted lengths stay sorted and within the sizes, floats that are all equal become others."""
+    x, lengths = torch.zeros(3, 9, 2), torch.tensor([9, 7, 4])
+    leaves = [TensorLeaf("x", x, {0: "b", 1: "t"}), TensorLeaf("n", lengths, {0: "b"})]
+    example = Sizes(["x", "n"], (x, lengths), {}, leaves).at({"b": 5, "t": 6})
+    made, of = example.args
+    assert made.shape == (5, 6, 2) and made.unique().numel() > 1
+    assert of.tolist() == [6, 6, 6, 6, 4] and example.sizes == "b=5, t=6"
