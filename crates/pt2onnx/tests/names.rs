@@ -1,6 +1,6 @@
 //! Names of values and dimensions in a finished model.
 
-use pt2onnx::{Exporter, OnnxProgram, ir::Model, writer};
+use pt2onnx::{Exporter, OnnxProgram, Provenance, ir::Model, writer};
 
 #[test]
 fn axes_are_renamed() {
@@ -10,6 +10,21 @@ fn axes_are_renamed() {
     let text = program.to_text();
     assert!(text.contains("float[rows,2] linear_4") && !text.contains("s18"), "{text}");
     assert!(program.rename_axes([("s18", "n")]).is_err());
+}
+
+/// Tools that merge models compare their inputs and outputs.
+#[test]
+fn renamed_inputs_and_outputs_have_metadata_only_with_full_provenance() {
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    for detail in [Provenance::Full, Provenance::Basic, Provenance::None] {
+        let exporter = Exporter::new().provenance(detail).output_names(["y"]);
+        let program = exporter.rename("tensor_x", "x").export(archive).unwrap();
+        let model = program.model();
+        let ends = || model.inputs().iter().copied().chain(model.output_values());
+        assert!(ends().any(|value| model[value].name.as_deref() == Some("x")));
+        let recorded = ends().any(|value| !model[value].metadata.is_empty());
+        assert_eq!(recorded, detail == Provenance::Full);
+    }
 }
 
 /// A body of an operator of another domain may have the names of values around it, which are found

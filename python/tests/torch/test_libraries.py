@@ -6,10 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import onnx
+import onnxruntime
 import pt2onnx
 import pytest
 import torch
 from helpers import Call, dims, same
+from onnx import helper
 from pt2onnx._capture import _torch_export
 from torch.onnx import operators
 
@@ -111,9 +115,140 @@ def test_no_metadata_of_inputs_and_outputs(kind: str) -> None:
     model: Any = Call(grown) if kind == "export" else Decoder()
     model = torch.jit.script(model) if kind == "script" else model
     args = ARGS[:1] if kind == "export" else ARGS
-    proto = pt2onnx.export(model, args, dynamo=False).model_proto
-    assert all(not value.metadata_props for value in (*proto.graph.input, *proto.graph.output))
-    assert any(node.metadata_props for node in proto.graph.node)
+    names = {"input_names": ["a", "b", "c"][: len(args)], "output_names": ["d", "e", "f"]}
+    if kind == "export":
+        names["output_names"] = ["d"]
+    for given in ({}, names):
+        proto = pt2onnx.export(model, args, dynamo=False, **given).model_proto
+        assert all(not value.metadata_props for value in (*proto.graph.input, *proto.graph.output))
+        assert any(node.metadata_props for node in proto.graph.node)
+
+
+class Generator(torch.nn.Module):
+    """A decoder of two layers with the keys and values of text and of an encoder, as those of
+    transformers are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(11, 8)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 24) for _ in range(2))
+
+    def forward(self, ids: torch.Tensor, encoded: torch.Tensor, past: Any = None) -> Any:
+        x, present = self.embed(ids), []
+        for at, layer in enumerate(self.layers):
+            q, k, v = layer(x).chunk(3, -1)
+            if past is None:
+                cross = encoded.tanh(), encoded * 2
+            else:
+                k, v = torch.cat([past[at][0], k], 1), torch.cat([past[at][1], v], 1)
+                cross = past[at][2:]
+            mask = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool)
+            mask = mask.tril(k.shape[1] - q.shape[1])
+            x = x + torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
+            x = x + torch.nn.functional.scaled_dot_product_attention(x, *cross)
+            present.append((k, v, *(cross if past is None else ())))
+        return {"logits": x @ self.embed.weight.T, "present": tuple(present)}
+
+
+def past_names(prefix: str, kinds: str) -> list[str]:
+    return [f"{prefix}.{layer}.{kind}" for layer in range(2) for kind in kinds.split()]
+
+
+def generators() -> tuple[Generator, list[onnx.ModelProto]]:
+    """A decoder, and its models without and with keys and values of the text before."""
+    text, total = {0: "batch", 1: "length"}, {0: "batch", 1: "past + length"}
+    encoded = {0: "batch", 1: "encoded"}
+    model, models = Generator().eval(), list[onnx.ModelProto]()
+    ids, states = torch.randint(0, 11, (2, 6)), torch.rand(2, 5, 8)
+    past = tuple((*torch.rand(2, 2, 7, 8), *torch.rand(2, 2, 5, 8)) for _ in range(2))
+    for given in (None, past):
+        outputs = past_names("present", "k v" if given else "k v cross_k cross_v")
+        inputs = past_names("past", "k v cross_k cross_v") if given else []
+        axes = {"ids": text, "encoded": encoded, "logits": text}
+        for name in (*inputs, *outputs):
+            own = {0: "batch", 1: "past"} if name in inputs else total
+            axes[name] = encoded if "cross" in name else own
+        program = pt2onnx.export(
+            model,
+            ({"ids": ids, "encoded": states, **({"past": given} if given else {})},),
+            dynamo=False,
+            opset_version=17,
+            input_names=["ids", "encoded", *inputs],
+            output_names=["logits", *outputs],
+            dynamic_axes=axes,
+        )
+        models.append(program.model_proto)
+    return model, models
+
+
+def test_names_of_nested_caches() -> None:
+    _, (first, then) = generators()
+    for proto in (first, then):
+        found = {
+            value.name: [
+                axis.dim_param or axis.dim_value for axis in value.type.tensor_type.shape.dim
+            ]
+            for value in (*proto.graph.input, *proto.graph.output)
+        }
+        assert found["logits"] == ["batch", "length", 11]
+        assert found["present.1.v"] == ["batch", "past + length", 8]
+    assert found["past.0.k"] == ["batch", "past", 8]
+    assert found["past.0.cross_k"] == ["batch", "encoded", 8]
+    assert "encoded" not in found, "an input that is not read"
+
+
+def test_merged_decoders() -> None:
+    """Both models as branches of an If, as optimum has them."""
+    model, (first, then) = generators()
+    interface = {value.name: value for value in first.graph.output}
+    assert all(interface[value.name] == value for value in then.graph.output)
+    cross = [name for name in interface if "cross" in name]
+    for name in cross:
+        empty = helper.make_tensor("empty", onnx.TensorProto.FLOAT, [0, 1, 8], [])
+        then.graph.node.append(helper.make_node("Constant", [], [name], value=empty))
+    branches = []
+    for at, graph in enumerate((first.graph, then.graph)):
+        for value in graph.initializer:
+            value.name, old = f"{value.name}_{at}", value.name
+            for node in graph.node:
+                names = [value.name if name == old else name for name in node.input]
+                node.input[:] = names
+        outputs = list(interface.values())
+        branches.append(helper.make_graph(graph.node, f"branch {at}", [], outputs))
+    inputs = {value.name: value for graph in (first.graph, then.graph) for value in graph.input}
+    chooses = helper.make_tensor_value_info("use_past", onnx.TensorProto.BOOL, [1])
+    node = helper.make_node(
+        "If", ["use_past"], list(interface), then_branch=branches[1], else_branch=branches[0]
+    )
+    weights = [*first.graph.initializer, *then.graph.initializer]
+    graph = helper.make_graph(
+        [node], "merged", [*inputs.values(), chooses], list(interface.values()), weights
+    )
+    merged = helper.make_model(graph, opset_imports=first.opset_import, ir_version=9)
+    onnx.checker.check_model(merged)
+    session = onnxruntime.InferenceSession(merged.SerializeToString())
+
+    ids, states = torch.randint(0, 11, (1, 4)), torch.rand(1, 3, 8)
+    past: Any = None
+    for step in range(4):
+        expected = model(ids, states, past)
+        feeds = {
+            name: np.zeros((1, 1, 8), np.float32)
+            for name in past_names("past", "k v cross_k cross_v")
+        }
+        if past is not None:
+            leaves = [leaf for layer in past for leaf in layer]
+            feeds = dict(zip(feeds, (leaf.detach().numpy() for leaf in leaves), strict=True))
+        feeds |= {"ids": ids.numpy(), "encoded": states.numpy(), "use_past": np.array([step > 0])}
+        found = dict(zip(interface, session.run(None, feeds), strict=True))
+        same(found["logits"], expected["logits"])
+        same(found["present.1.v"], expected["present"][1][1])
+        present = expected["present"]
+        past = [
+            (*layer[:2], *(layer[2:] if past is None else past[at][2:]))
+            for at, layer in enumerate(present)
+        ]
+        ids = expected["logits"][:, -1:].argmax(-1)
 
 
 def reshaped(x: torch.Tensor) -> Any:

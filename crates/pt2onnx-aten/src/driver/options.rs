@@ -19,7 +19,7 @@ pub enum Provenance {
     /// Modules and names, without stack traces and FX nodes.
     ///
     /// Nodes have their `namespace` (module path, FX node and op), the graph the ranges of its
-    /// symbols.
+    /// symbols; inputs and outputs have no metadata.
     Basic,
     /// Nothing.
     None,

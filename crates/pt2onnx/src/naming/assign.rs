@@ -6,6 +6,7 @@ use super::{
     tree::{self, Leaf},
 };
 use crate::options::{IoNames, Options};
+use pt2onnx_aten::Provenance;
 use pt2onnx_fx::{ExportedProgram, InputSpec};
 use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, ORIGINAL_NAME, Value, ValueData};
 use rustc_hash::FxHashSet;
@@ -155,7 +156,8 @@ fn parameters(model: &Model, program: &ExportedProgram) -> impl Iterator<Item = 
 }
 
 /// Names all values, then renames values that only now have the old name. `renamed` are the names
-/// that [`name`] found.
+/// that [`name`] found. Inputs and outputs keep the names that they have in the program only if the
+/// whole provenance is recorded.
 pub(crate) fn finish(
     model: &mut Model,
     options: &Options,
@@ -173,13 +175,26 @@ pub(crate) fn finish(
             plan.push((value, new.clone()));
         }
     }
-    if plan.is_empty() {
-        return Ok(());
+    if !plan.is_empty() {
+        assign(model, plan, false)?;
+        // Values that had one of these names get others.
+        model.assign_names();
     }
-    assign(model, plan, false)?;
-    // Values that had one of these names get others.
-    model.assign_names();
+    if options.provenance != Provenance::Full {
+        forget_origins(model);
+    }
     Ok(())
+}
+
+/// Removes the metadata of inputs and outputs: tools that merge models compare these. Weights keep
+/// theirs.
+fn forget_origins(model: &mut Model) {
+    let ends: Vec<Value> = model.inputs().iter().copied().chain(model.output_values()).collect();
+    for value in ends {
+        if model[value].constant().is_none() {
+            model[value].metadata.clear();
+        }
+    }
 }
 
 /// Assigns all names at once, so that two values can swap theirs. Outputs with names of the
