@@ -63,7 +63,6 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
         inner: torch.nn.Module = cast(Any, model).module
         return (_inner(inner, args, kwargs) or inner) if _takes_any(inner) else inner
     own_args, own_kwargs = _compare.copied(args, kwargs)
-    found: list[torch.nn.Module] = []
 
     def watched(module: torch.nn.Module) -> Callable[..., object]:
         forward: Callable[..., object] = module.forward
@@ -71,7 +70,7 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
         def watch(*given: object, **named: object) -> object:
             same = _same(given, own_args) and named.keys() == own_kwargs.keys()
             if same and _same(tuple(named.values()), tuple(own_kwargs.values())):
-                found.append(module)
+                raise _Found(module)
             return forward(*given, **named)
 
         return watch
@@ -79,13 +78,24 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
     try:
         with contextlib.ExitStack() as stack:
             for module in _candidates(model):
-                stack.enter_context(_patches.replaced(module, "forward", watched(module)))
+                if not _takes_any(module):
+                    stack.enter_context(_patches.replaced(module, "forward", watched(module)))
             with Snapshot(model).kept(), torch.no_grad():
                 model(*own_args, **own_kwargs)
+    except _Found as found:
+        return found.module
     except Exception:
         # The capture reports it.
         return None
-    return next((module for module in found if not _takes_any(module)), None)
+    return None
+
+
+class _Found(BaseException):
+    """Ends the run of a wrapper at the call of the inner module."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
 
 
 def _candidates(model: torch.nn.Module) -> Iterator[torch.nn.Module]:

@@ -197,9 +197,10 @@ PATCHES = (
             "torch:Tensor",
             name,
             "2.6-",
-            "the tracer warns of each read of a tensor, also of those that are sizes",
+            "the tracer warns of each read of a tensor, also of those that are sizes, and of none "
+            "that makes a key of it",
         )
-        for name in ("__bool__", "__int__", "__index__", "__float__", "item")
+        for name in ("__bool__", "__int__", "__index__", "__float__", "item", "__hash__")
     ),
     Patch(
         "data",

@@ -101,8 +101,8 @@ class Trace:
         if tracing.holds:
             raise NoMatch("there is no model of the trace")
         traced = tracing.traced
-        if traced.refuted:
-            raise traced.refuted
+        with attempt.calls_as_ops(tracing.symbolic):
+            _trace.check_own(traced)
         attempt.traced, attempt.symbolic = traced.script(), tracing.symbolic
         attempt.notes = traced.notes
         if not attempt.notes:

@@ -30,10 +30,13 @@ _FAR = 1 << 20
 class SizeReads:
     """Reads of sizes by Python code.
 
-    ``numbers`` are those that the code computes with.
+    ``any`` is whether there were some, and ``numbers`` are those that the code computes with.
+    ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
+    a size is another one than the number.
     """
 
     any: bool = False
+    keys: bool = False
     numbers: set[int] = dataclasses.field(default_factory=set[int])
 
 
@@ -66,10 +69,20 @@ def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None,
 
         return read
 
+    def watched_key(old: Callable[[torch.Tensor], int]) -> Callable[[torch.Tensor], int]:
+        def key(self: torch.Tensor) -> int:
+            if not found.keys and self.dim() == 0:
+                origin = _origin(self)
+                found.keys = origin is not None and origin.any
+            return old(self)
+
+        return key
+
     # ``range`` reads sizes without a warning.
     make: dict[str, Callable[[Any], object]] = {
         name: functools.partial(watched, silent=name == "__index__") for name in _READS
     }
+    make["__hash__"] = watched_key
     with _patches.applied("reads", make):
         yield found
 

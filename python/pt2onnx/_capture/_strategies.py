@@ -202,7 +202,8 @@ class Capturer:
             found = self._tracings[id(call)] = Tracing()
             try:
                 with self._calls_as_ops(found.symbolic):
-                    found.made = _trace.traced(call)
+                    others = _trace_check.at_other_sizes(call)
+                    found.made = _trace.traced(call, next(others, None))
             except Exception as error:
                 found.made = error
         return self._tracings[id(call)]
@@ -216,8 +217,6 @@ class Capturer:
         traced = tracing.traced
         if tracing.symbolic and self._call.shapes is not None:
             raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
-        if traced.refuted:
-            raise traced.refuted
         try:
             with self._calls_as_ops(tracing.symbolic):
                 notes = _trace_check.check(traced, self._coverage.sizes)

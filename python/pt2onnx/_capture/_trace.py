@@ -40,13 +40,17 @@ from ._module_trace import ModuleTrace
 from ._script import Script
 from ._torch_export import Call, as_module
 
-#: How long a module runs, as a part of the time of its trace, before running its trace as well is
-#: left out.
-_LONG = 0.25
-
-
 class TraceWarning(Exception):
     """A trace that holds for its arguments only. The text has the reason."""
+
+
+@dataclasses.dataclass
+class Run:
+    """The results of a module, and the seconds of CPU time that it took."""
+
+    call: Call
+    results: list[torch.Tensor]
+    seconds: float
 
 
 @dataclasses.dataclass
@@ -54,10 +58,9 @@ class Traced:
     """A trace of a module or function, whose inputs are the tensors of the arguments.
 
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
-    Python code that read values of tensors. ``reads_sizes`` is whether it read sizes, and
-    ``size_numbers`` are the numbers that it computed with. ``results`` are those of the module
-    while it was traced, and ``refuted`` is how the trace differs from the module for its own
-    arguments. ``warnings`` are those of libraries.
+    Python code that read values of tensors. ``sizes`` are its reads of sizes. ``run`` is the run of
+    the module before, if there was one. ``writes`` is whether the trace may write to memory of the
+    module. ``warnings`` are those of libraries.
     """
 
     call: Call
@@ -65,11 +68,10 @@ class Traced:
     flat: Callable[..., object]
     leaves: list[TensorLeaf]
     notes: list[str]
-    reads_sizes: bool
-    results: list[torch.Tensor]
-    refuted: TraceWarning | None = None
+    sizes: _size_reads.SizeReads
+    run: Run | None
+    writes: bool
     warnings: list[str] = dataclasses.field(default_factory=list[str])
-    size_numbers: set[int] = dataclasses.field(default_factory=set[int])
 
     @property
     def graph(self) -> JitGraph:
@@ -137,63 +139,53 @@ def run(call: Call) -> None:
         _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
 
 
-@dataclasses.dataclass
-class _Own:
-    """The results of a module for its own arguments, and the seconds of CPU time that it took."""
-
-    results: list[torch.Tensor]
-    seconds: float
-
-    def __call__(self, *_: object, **__: object) -> object:
-        return self.results
-
-
-def _run_own(call: Call) -> _Own:
-    """Runs a module for its own arguments. The memory that it writes to is known afterwards, and
+def _run_before(call: Call) -> Run:
+    """Runs a module before it is traced. The memory that it writes to is known afterwards, and
     restored after each other run."""
     start = time.process_time()
     with warnings.catch_warnings(), _patches.exporting(), _compare.same_numbers():
         warnings.simplefilter("ignore")
         results = _compare.run(call.model, call.args, call.kwargs, result_tensors, call.snapshot)
-    return _Own(cast("list[torch.Tensor]", results), time.process_time() - start)
+    seconds = time.process_time() - start
+    return Run(call, cast("list[torch.Tensor]", results), seconds)
 
 
-def compare(traced: Traced, other: Call, own: _Own | None = None) -> Exception | None:
+def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | None:
     """The error of the module with these arguments; None if it takes them.
 
     Args:
         traced: The trace.
         other: The module with the arguments.
-        own: Its results, if they are known.
+        known: Whether results are taken from earlier runs, where these have them.
 
     Raises:
         TraceWarning: The trace returns something else.
     """
     found: list[torch.Tensor] = []
+    before = traced.run if known and traced.run and traced.run.call is other else None
 
     def run(*_: object, **__: object) -> list[object]:
-        if own and _stands_for_run(traced, own.seconds):
-            found.extend(traced.results)
-            return components()
         inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
+        snapshot = other.snapshot
         try:
-            with other.snapshot.kept(), torch.no_grad():
+            with snapshot.kept() if traced.writes else snapshot.memory_kept(), torch.no_grad():
                 results = result_tensors(traced.code(*inputs))
-                found.extend(map(other.snapshot.detached, results))
+                found.extend(map(snapshot.detached, results))
         except Exception as error:
             raise TraceWarning(f"the trace fails ({_errors.brief(error)})") from error
-        return components()
-
-    def components() -> list[object]:
         return [part for one in found for part in _leaves.components(one, result=True)]
 
     example = Example(other.args, other.kwargs, "")
     try:
         with warnings.catch_warnings(), _patches.exporting():
             warnings.simplefilter("ignore")
-            model: Model = own if own else other.model
             checks = _compare.compare_call(
-                run, model, example, values=result_tensors, snapshot=other.snapshot
+                run,
+                other.model,
+                example,
+                values=result_tensors,
+                snapshot=other.snapshot,
+                known=list(before.results) if before else None,
             )
     except TraceWarning:
         raise
@@ -204,36 +196,26 @@ def compare(traced: Traced, other: Call, own: _Own | None = None) -> Exception |
         if check.problem and not (alike and _suppresses(traced)):
             text = f"the trace returns something else than the module: {check.problem}"
             raise TraceWarning(text)
-    if own is None and not any(map(_is_telling, found)):
-        graphs = traced.code.inlined_graph, _trace_call(other).code.inlined_graph
+    if other is not traced.call and not any(map(_is_telling, found)):
+        graphs = traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph
         if notes := differences(*graphs):
             raise TraceWarning(notes[0])
     return None
 
 
-def _stands_for_run(traced: Traced, seconds: float) -> bool:
-    """Whether the results of the module while it was traced are taken for those of the trace: it
-    takes long to run, and does not write into what it keeps, which a second run finds changed."""
-    if not isinstance(traced.code, ModuleTrace) or seconds < _LONG * traced.code.seconds:
-        return False
-    return not _writes_captured(traced.code.inlined_graph)
+def check_own(traced: Traced) -> None:
+    """Compares a trace with the module for its own arguments: sizes are tensors in a trace, which
+    are other keys of a dict.
 
-
-def _writes_captured(graph: JitGraph) -> bool:
-    """Whether a graph writes into a weight, a constant, or a view of one."""
-    captured: set[int] = set()
-    for node in graph.nodes():
-        kind = node.kind()
-        first = next(iter(node.inputs()), None)
-        if kind == "prim::Constant" or (kind == "prim::GetAttr"):
-            captured.update(output.unique() for output in node.outputs())
-        elif first is None or first.unique() not in captured:
-            continue
-        elif kind == "prim::ListUnpack" or (kind.startswith("aten::") and "(a" in node.schema()):
-            if "!)" in node.schema():
-                return True
-            captured.update(output.unique() for output in node.outputs())
-    return False
+    Raises:
+        TraceWarning: It returns something else.
+        Exception: The errors of the module.
+    """
+    with contextlib.suppress(TraceWarning):
+        if traced.run and traced.run.call is traced.call and not compare(traced, traced.call):
+            return
+    if error := compare(traced, traced.call, known=False):
+        raise error
 
 
 def _suppresses(traced: Traced) -> bool:
@@ -273,7 +255,7 @@ def notes_at_other_sizes(traced: Traced, strict: bool) -> list[str]:
     for example in _at_other_sizes(traced.call, traced.leaves):
         try:
             other = dataclasses.replace(traced.call, args=example.args, kwargs=example.kwargs)
-            return differences(traced.code.inlined_graph, _trace_call(other).code.inlined_graph)
+            return differences(traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph)
         except Exception as error:
             notes = [fails(error)] if strict else []
     return notes
@@ -340,40 +322,37 @@ def _same(a: object, b: object) -> bool:
     return not isinstance(a, (bool, int, float, str)) or a == b or a != a
 
 
-def traced(call: Call) -> Traced:
-    """Traces a module or function, and compares the trace for its own arguments: sizes are tensors
-    in a trace, which are other keys of a dict.
+def traced(call: Call, other: Call | None = None) -> Traced:
+    """Traces a module or function. It runs before, unless its tensors are copied instead.
 
-    Returns:
-        The trace, whose ``refuted`` is set if it returns something else.
+    Args:
+        call: The module.
+        other: The module with other arguments, with which it runs if it takes them.
 
     Raises:
         Exception: The errors of PyTorch.
     """
-    own = _run_own(call)
-    found = _trace_call(call)
-    try:
-        with contextlib.suppress(TraceWarning):
-            if not compare(found, call, own):
-                return found
-        if error := compare(found, call):
-            raise error
-    except TraceWarning as warning:
-        found.refuted = warning
-    return found
+    if other is None and call.snapshot.is_small:
+        return _trace_call(call, None)
+    run = None
+    if other is not None:
+        with contextlib.suppress(Exception):
+            run = _run_before(other)
+    return _trace_call(call, run or _run_before(call))
 
 
-def _trace_call(call: Call) -> Traced:
+def _trace_call(call: Call, run: Run | None) -> Traced:
     try:
-        return _trace_once(call)
+        return _trace_once(call, run)
     except TypeError as error:
         if not _causal.is_about(error):
             raise
     with _causal.computed(as_module(call.model)):
-        return _trace_once(call)
+        return _trace_once(call, run)
 
 
-def _trace_once(call: Call) -> Traced:
+def _trace_once(call: Call, run: Run | None) -> Traced:
+    writes = run is None or call.snapshot.writes
     module = as_module(call.model)
     forward: Callable[..., object] = module.forward
     args, kwargs = call.args, call.kwargs
@@ -383,8 +362,6 @@ def _trace_once(call: Call) -> Traced:
     if not paths:
         raise TypeError("a trace needs a tensor among the arguments")
 
-    recorded: list[torch.Tensor] = []
-
     def flat(*tensors: torch.Tensor) -> object:
         pairs = zip(leaves, tensors, strict=True)
         values: dict[str, object] = {
@@ -393,7 +370,6 @@ def _trace_once(call: Call) -> Traced:
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
         with _data.followed(module, call.snapshot):
             results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
-        recorded[:] = results
         return results if len(results) != 1 else results[0]
 
     inputs = _input_names(paths)
@@ -401,14 +377,14 @@ def _trace_once(call: Call) -> Traced:
     gradients = _gradients.GradientLog()
     with (
         # The tracer does not see convolutions that a mode of Python dispatches.
-        call.snapshot.kept(exports=True),
+        call.snapshot.kept(exports=True, parameters=run is None),
         _patches.replaced(module, "forward", flat),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,
         _gradients.logged(gradients),
         torch.no_grad(),
         _compare.same_numbers(),
-        _size_reads.dropped(caught) as reads,
+        _size_reads.dropped(caught) as sizes,
     ):
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
@@ -418,15 +394,13 @@ def _trace_once(call: Call) -> Traced:
         else:
             tracer = cast(Any, torch.jit).trace
             code = tracer(module, examples, check_trace=False, strict=False)
-        # Buffers among them get their values back.
-        results = [result.detach().clone() for result in recorded]
     gradients.check()
     _inline_functions(code)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
     notes = [_note(w) for w in of_tracer if w.filename != __file__]
-    found = Traced(call, code, flat, leaves, list(dict.fromkeys(notes)), reads.any, results)
-    found.size_numbers = reads.numbers
+    notes = list(dict.fromkeys(notes))
+    found = Traced(call, code, flat, leaves, notes, sizes, run, writes)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others

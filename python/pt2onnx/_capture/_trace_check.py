@@ -27,6 +27,9 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 #: Seconds of CPU time that comparing may take, if tracing took less.
 _BUDGET = 0.2
 
+#: Seconds of CPU time of traces that are always compared.
+_QUICK = 0.1
+
 
 #: How many sizes beside numbers are compared.
 _MOST_BORDERS = 8
@@ -37,7 +40,9 @@ _PIECES = ("split", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_c
 
 def check(traced: Traced, sizes: Sizes) -> list[str]:
     """Compares a trace with its module at one other size of the dynamic dimensions, or at three and
-    more if Python code read sizes or values; in the last case also with other values.
+    more if Python code read sizes or values; in the last case also with other values. It is
+    compared for its own arguments where sizes were keys, where all comparisons failed, and where
+    none was made of a quick trace.
 
     Args:
         traced: The trace.
@@ -50,12 +55,12 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         TraceWarning: The results differ.
     """
     budget = max(_BUDGET, getattr(traced.code, "seconds", 0.0))
-    start = time.process_time()
+    start = time.process_time() - (traced.run.seconds if traced.run else 0.0)
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    borders = _borders(traced, sizes) if traced.reads_sizes else []
-    wanted = 3 if traced.notes or traced.reads_sizes or has_pieces else 1
+    borders = _borders(traced, sizes) if traced.sizes.any else []
+    wanted = 3 if traced.notes or traced.sizes.any or has_pieces else 1
     found: list[Exception | None] = []
-    for at, call in enumerate(_at_other_sizes(traced, sizes, borders, has_pieces)):
+    for at, call in enumerate(_others(traced, sizes, borders, has_pieces)):
         found.append(_trace.compare(traced, call))
         # At two sizes that are no borders at least.
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
@@ -66,6 +71,10 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         if None in values and time.process_time() - start > budget:
             break
         values.append(_trace.compare(traced, call))
+    tried = found + values
+    is_quick = getattr(traced.code, "seconds", 0.0) < _QUICK
+    if traced.sizes.keys or (None not in tried if tried else is_quick):
+        _trace.check_own(traced)
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
@@ -90,23 +99,30 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
 
 def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
     """Sizes on both sides of numbers that the code computes with."""
-    numbers = sorted(traced.size_numbers - {1})
+    numbers = sorted(traced.sizes.numbers - {1})
     products = {a * b for a, b in itertools.combinations(numbers, 2)}
     return sizes.borders((), [*numbers, *sorted(products)])[:_MOST_BORDERS]
 
 
-def _at_other_sizes(
+def at_other_sizes(call: Call) -> Iterator[Call]:
+    """The module with arguments of other sizes."""
+    leaves = _trace.tensor_leaves(call)
+    names = _trace.positional_names(call)
+    for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), _GROWTHS):
+        yield dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
+
+
+def _others(
     traced: Traced, sizes: Sizes, borders: list[dict[str, int]], has_pieces: bool
 ) -> Iterator[Call]:
-    """The arguments at other sizes, each once: first those at borders, or with other numbers of
-    pieces."""
+    """The module with arguments of other sizes, each once: first those of the run before, then
+    those at borders, or with other numbers of pieces."""
     call = traced.call
     seen = [[leaf.value.shape for leaf in traced.leaves]]
-    names = _trace.positional_names(call)
-    first = [*borders, *(sizes.generic() if has_pieces else ())]
-    others = _examples.of_leaves(names, call.args, call.kwargs, traced.leaves, (), _GROWTHS)
-    for example in itertools.chain(map(sizes.at, first), others):
-        other = dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
+    first = [traced.run.call] if traced.run else []
+    examples = map(sizes.at, [*borders, *(sizes.generic() if has_pieces else ())])
+    own = (dataclasses.replace(call, args=one.args, kwargs=one.kwargs) for one in examples)
+    for other in itertools.chain(first, own, at_other_sizes(call)):
         shapes = [leaf.value.shape for leaf in _trace.tensor_leaves(other)]
         if shapes not in seen:
             seen.append(shapes)

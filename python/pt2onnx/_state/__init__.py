@@ -31,20 +31,42 @@ class Snapshot:
             self._objects = Objects(roots, self._storages)
 
     @contextlib.contextmanager
-    def kept(self, *, exports: bool = False) -> Generator[None, None, None]:
+    def kept(
+        self, *, exports: bool = False, parameters: bool = False
+    ) -> Generator[None, None, None]:
         """Restores the state at the end of this context, also after errors and interrupts.
 
         Args:
-            exports: Whether torch.export captures the module in it.
+            exports: Whether torch captures the module in it, where writes are not watched.
+            parameters: Whether the module may write to its parameters then.
         """
         with restoring_globals():
             try:
-                with self._storages.copied() if exports else self._storages.watched():
+                with self._storages.copied(parameters) if exports else self._storages.watched():
                     yield
             finally:
                 with without_modes():
                     self._objects.restore()
                     self._storages.restore()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all memory of parameters can be copied."""
+        return self._storages.is_small
+
+    @property
+    def writes(self) -> bool:
+        """Whether memory was copied so far, because something wrote to it or was to write to it."""
+        return self._storages.writes
+
+    @contextlib.contextmanager
+    def memory_kept(self) -> Generator[None, None, None]:
+        """Restores the memory that was copied so far at the end of this context, for code that runs
+        no Python and writes to no other memory."""
+        try:
+            yield
+        finally:
+            self._storages.restore_saved()
 
     def save(self, tensor: torch.Tensor) -> None:
         """Copies the memory of a tensor that is written to, where writes are not watched."""

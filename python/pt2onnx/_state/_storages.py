@@ -19,6 +19,9 @@ T = TypeVar("T")
 #: Larger storages are not copied before torch.export captures a module.
 _LARGEST = 2**24
 
+#: Bytes of parameters, above which they are not copied.
+_LARGEST_OF_PARAMETERS = 2**28
+
 #: Operators that write to running statistics without a mark in their schemas.
 _UNMARKED = frozenset(
     (
@@ -64,14 +67,39 @@ class Storages:
             return
 
     @contextlib.contextmanager
-    def copied(self) -> Generator[None, None, None]:
-        """Copies the storages that torch.export may write to: those of tensors that are attributes.
-        It runs modules on tensors without memory in place of parameters."""
+    def copied(self, parameters: bool) -> Generator[None, None, None]:
+        """Copies the storages of tensors that are attributes. Those of parameters are copied for
+        this context only; torch.export runs modules on tensors without memory in their place.
+
+        Args:
+            parameters: Whether to copy those of parameters.
+        """
         with without_modes():
             for one in self._tensors:
                 if not isinstance(one.tensor, torch.nn.Parameter):
                     self.save(one.alias, _LARGEST)
-        yield
+            own = self._of_parameters() if parameters else {}
+            copies = [_Saved(storage, cast(Any, storage).clone()) for storage in own.values()]
+        try:
+            yield
+        finally:
+            with without_modes():
+                for storage, copy in copies:
+                    if not torch.equal(_bytes(storage), _bytes(copy)):
+                        _restore(storage, copy)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all storages of parameters can be copied."""
+        sizes = (storage.nbytes() for storage in self._of_parameters().values())
+        return sum(sizes) <= _LARGEST_OF_PARAMETERS
+
+    def _of_parameters(self) -> dict[int, torch.UntypedStorage]:
+        """The storages of parameters that are not copied yet."""
+        tensors = (one for one in self._tensors if isinstance(one.tensor, torch.nn.Parameter))
+        pairs = (_storage(one.alias) for one in tensors)
+        found = {storage._cdata: storage for storage in pairs if storage is not None}
+        return {key: storage for key, storage in found.items() if key not in self._saved}
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None, None, None]:
@@ -117,10 +145,27 @@ class Storages:
             except Exception:
                 # Tensors of other classes may refuse.
                 continue
+        self.restore_saved()
+
+    @property
+    def writes(self) -> bool:
+        """Whether storages were copied."""
+        return bool(self._saved)
+
+    def restore_saved(self) -> None:
+        """Gives storages that were copied their bytes."""
         for storage, copy in self._saved.values():
-            if storage.nbytes() != copy.nbytes():
-                storage.resize_(copy.nbytes())
-            storage.copy_(copy)
+            _restore(storage, copy)
+
+
+def _bytes(storage: torch.UntypedStorage) -> torch.Tensor:
+    return torch.tensor([], dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _restore(storage: torch.UntypedStorage, copy: torch.UntypedStorage) -> None:
+    if storage.nbytes() != copy.nbytes():
+        storage.resize_(copy.nbytes())
+    storage.copy_(copy)
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -136,9 +136,9 @@ def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.M
     made: list[Any] = []
     once = _trace._trace_call
 
-    def counted(call: Captured) -> Any:
+    def counted(call: Captured, run: _trace.Run) -> Any:
         made.append([tuple(leaf.value.shape) for leaf in _trace.tensor_leaves(call)])
-        return once(call)
+        return once(call, run)
 
     monkeypatch.setattr(_trace, "_trace_call", counted)
     axes = {"x": {0: "n"}, "y": {0: "n"}}
@@ -170,30 +170,16 @@ def test_refuted_traces_warn() -> None:
 TABLE = torch.arange(8.0)
 
 
-@pytest.mark.parametrize(
-    ("function", "writes"),
-    [
-        (lambda x: x.relu_() + TABLE, False),
-        (lambda x: (TABLE * 2).add_(1) + x, False),
-        (lambda x: TABLE.add_(0) + x, True),
-        (lambda x: TABLE[2:].mul_(1).sum() + x, True),
-    ],
-)
-def test_traces_that_write_into_constants(function: Callable[..., Any], writes: bool) -> None:
-    """They run a second time, and are not taken for what the module returned while traced."""
-    traced = _trace.traced(Captured(Call(function), (X.clone(),), {}, None))
-    assert _trace._writes_captured(traced.graph) == writes
-
-
-@pytest.mark.parametrize("long", [0.0, 1e9])
-def test_results_of_the_module_while_it_is_traced(
-    long: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_trace, "_LONG", long)
+def test_sizes_are_keys() -> None:
     function = lambda x: x * {4: 2.0}.get(x.shape[0], 7.0) + torch.rand(4, 8)  # noqa: E731
-    assert _trace.traced(Captured(Call(function), (X,), {}, None)).refuted
+    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    assert traced.sizes.keys
+    with pytest.raises(_trace.TraceWarning):
+        _trace.check_own(traced)
     function = lambda x: x * 2 + torch.rand(4, 8)  # noqa: E731
-    assert not _trace.traced(Captured(Call(function), (X,), {}, None)).refuted
+    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    assert not traced.sizes.keys
+    _trace.check_own(traced)
 
 
 def test_notes_are_on_values_only() -> None:
@@ -203,12 +189,12 @@ def test_notes_are_on_values_only() -> None:
         return x * int(rows + 1) if rows % 2 == 0 else x
 
     traced = _trace.traced(Captured(Call(function), (X,), {}, None))
-    assert traced.reads_sizes and not traced.notes
+    assert traced.sizes.read and not traced.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert exported(function)._capture_strategy != "TraceStrategy"
     traced = _trace.traced(Captured(Call(lambda x: x * int(x.sum() > 0)), (X,), {}, None))
-    assert not traced.reads_sizes and traced.notes
+    assert not traced.sizes.read and traced.notes
 
 
 def test_results_without_elements() -> None:
