@@ -40,6 +40,7 @@ from ._module_trace import ModuleTrace
 from ._script import Script
 from ._torch_export import Call, as_module
 
+
 class TraceWarning(Exception):
     """A trace that holds for its arguments only. The text has the reason."""
 
@@ -255,7 +256,9 @@ def notes_at_other_sizes(traced: Traced, strict: bool) -> list[str]:
     for example in _at_other_sizes(traced.call, traced.leaves):
         try:
             other = dataclasses.replace(traced.call, args=example.args, kwargs=example.kwargs)
-            return differences(traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph)
+            return differences(
+                traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph
+            )
         except Exception as error:
             notes = [fails(error)] if strict else []
     return notes

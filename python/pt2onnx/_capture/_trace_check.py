@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Iterator
 
@@ -58,6 +59,9 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     start = time.process_time() - (traced.run.seconds if traced.run else 0.0)
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
     borders = _borders(traced, sizes) if traced.sizes.any else []
+    if traced.run:
+        largest = budget / max(2 * traced.run.seconds, 1e-9)
+        borders = [point for point in borders if _growth(sizes, point) <= largest]
     wanted = 3 if traced.notes or traced.sizes.any or has_pieces else 1
     found: list[Exception | None] = []
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces)):
@@ -80,6 +84,11 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     return notes if None in values else [*notes, *traced.notes]
 
 
+def _growth(sizes: Sizes, point: dict[str, int]) -> float:
+    """How many times as large the arguments are at other sizes."""
+    return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
+
+
 def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
     """Whether a trace has as many pieces of a tensor as a size decides.
 
@@ -87,7 +96,9 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
         traced: The trace.
         dynamic: The dynamic sizes of the example.
     """
-    for node in traced.code.inlined_graph.findAllNodes("prim::ListUnpack"):
+    # Its nodes do not keep it.
+    graph = traced.code.inlined_graph
+    for node in graph.findAllNodes("prim::ListUnpack"):
         pieces = next(node.inputs()).node()
         if pieces.kind().removeprefix("aten::") in _PIECES:
             tensor, *_, axis = pieces.inputs()

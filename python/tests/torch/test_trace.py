@@ -189,12 +189,12 @@ def test_notes_are_on_values_only() -> None:
         return x * int(rows + 1) if rows % 2 == 0 else x
 
     traced = _trace.traced(Captured(Call(function), (X,), {}, None))
-    assert traced.sizes.read and not traced.notes
+    assert traced.sizes.any and not traced.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert exported(function)._capture_strategy != "TraceStrategy"
     traced = _trace.traced(Captured(Call(lambda x: x * int(x.sum() > 0)), (X,), {}, None))
-    assert not traced.sizes.read and traced.notes
+    assert not traced.sizes.any and traced.notes
 
 
 def test_results_without_elements() -> None:
