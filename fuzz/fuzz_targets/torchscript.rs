@@ -9,7 +9,8 @@ mod types;
 
 use libfuzzer_sys::fuzz_target;
 use pt2onnx_fx::archive::Records;
-use pt2onnx_torchscript::{Archive, Given, flatten};
+use pt2onnx_torchscript::flatten;
+use pt2onnx_torchscript_archive::{Archive, Given};
 use std::io::{Cursor, Write};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 

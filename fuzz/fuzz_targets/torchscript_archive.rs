@@ -7,7 +7,8 @@ mod types;
 
 use libfuzzer_sys::fuzz_target;
 use pt2onnx_fx::archive::Records;
-use pt2onnx_torchscript::{Archive, flatten, parameters};
+use pt2onnx_torchscript::{flatten, parameters};
+use pt2onnx_torchscript_archive::Archive;
 
 fuzz_target!(|bytes: &[u8]| {
     let records = Records::from_bytes(bytes.to_vec());

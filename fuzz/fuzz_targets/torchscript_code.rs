@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pt2onnx_torchscript::{Given, syntax};
+use pt2onnx_torchscript_archive::{Given, syntax};
 
 fuzz_target!(|text: &str| {
     let _ = syntax::parse(text);

@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const LAYERS: &[&[&str]] = &[
     &["pt2onnx-cancel", "pt2onnx-symbolic", "pt2onnx-tensor", "pt2onnx-proto", "pt2onnx-schemas"],
     &["pt2onnx-fx", "pt2onnx-ir"],
-    &["pt2onnx-lowering"],
+    &["pt2onnx-torchscript-archive", "pt2onnx-lowering"],
     &["pt2onnx-torchscript", "pt2onnx-aten", "pt2onnx-opt", "pt2onnx-compress", "pt2onnx-writer"],
     &["pt2onnx-report", "pt2onnx-ort"],
     &["pt2onnx"],
@@ -22,6 +22,8 @@ const LAYERS: &[&[&str]] = &[
 const FORBIDDEN: &[(&str, &str)] = &[
     ("pt2onnx-fx", "pt2onnx-proto"),
     ("pt2onnx-ir", "pt2onnx-proto"),
+    ("pt2onnx-torchscript-archive", "pt2onnx-ir"),
+    ("pt2onnx-torchscript-archive", "pt2onnx-proto"),
     ("pt2onnx-torchscript", "pt2onnx-proto"),
     ("pt2onnx-torchscript", "pt2onnx-ir"),
     ("pt2onnx-lowering", "pt2onnx-proto"),

@@ -1,7 +1,6 @@
 //! From the archive to the program: loads the module, runs the method, and puts the parts together.
 
 use crate::{
-    archive::Archive,
     control::case_split::Cases,
     error::{Error, Problem, Result},
     eval::{
@@ -10,14 +9,12 @@ use crate::{
         expected, unbound, unsupported,
     },
     load::{
-        inputs::{Given, GivenInputs, method_of, parameters},
+        inputs::{GivenInputs, method_of, parameters},
         module_state::{AttributeValue, ModuleState, unsettled},
         pickle::Role,
-        traced::traced_inputs,
         value_numbering::ValueNumbering,
     },
     note::Note,
-    syntax::Function,
     types::Types,
     value::{Item, Optional, Value},
 };
@@ -28,6 +25,7 @@ use pt2onnx_fx::{
 };
 use pt2onnx_symbolic::Range;
 use pt2onnx_tensor::Tensor;
+use pt2onnx_torchscript_archive::{Archive, Given, syntax::Function};
 use std::sync::Arc;
 
 const STACK: usize = 128 << 20;
@@ -153,7 +151,7 @@ pub fn inputs(
     let params = parameters(archive, method)?;
     let mut given = GivenInputs::rename(given, &params)?;
     // A type by the user replaces all that the trace has for the parameter.
-    let traced = traced_inputs(archive, method)?;
+    let traced = archive.traced_inputs(method)?;
     let mut told = GivenInputs::rename(traced, &params).unwrap_or_default();
     fn top(path: &str) -> &str {
         path.split('.').next().unwrap_or(path)
@@ -168,36 +166,21 @@ pub fn inputs(
     Ok(told)
 }
 
-/// The objects of an archive.
-#[derive(Debug)]
-pub struct Loaded {
-    /// The paths of the modules, that of the root empty, and their classes in Python.
-    pub modules: Vec<(String, String)>,
-    /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
-    pub tensors: IndexMap<String, Tensor>,
-}
-
-/// Reads the objects of an archive.
+/// The tensors of an archive by their paths: parameters, buffers, other attributes and constants of
+/// the code.
 ///
 /// # Errors
 /// The archive is damaged, or has objects that cannot be read.
-pub fn loaded(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+pub fn tensors(archive: &Archive, types: &mut dyn Types) -> Result<IndexMap<String, Tensor>> {
     on_large_stack(move || {
         let mut ev = Evaluator::new(archive, types, RunPolicy::default());
         ev.load_module()?;
-        let modules = ev.state.heap.iter().filter_map(|item| match item {
-            Item::Object { class, path, .. } if class.is_module() => {
-                Some((path.to_string(), class.python_name()))
-            }
-            _ => None,
+        let constants = ev.interface.constants.into_iter();
+        let constants = constants.filter_map(|(name, constant)| match constant {
+            Constant::Tensor(tensor) => Some((name, tensor)),
+            Constant::Opaque { .. } => None,
         });
-        let modules = modules.collect();
-        let constants =
-            ev.interface.constants.into_iter().filter_map(|(name, constant)| match constant {
-                Constant::Tensor(tensor) => Some((name, tensor)),
-                Constant::Opaque { .. } => None,
-            });
-        Ok(Loaded { modules, tensors: ev.interface.weights.into_iter().chain(constants).collect() })
+        Ok(ev.interface.weights.into_iter().chain(constants).collect())
     })
 }
 

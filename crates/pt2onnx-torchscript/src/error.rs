@@ -1,6 +1,6 @@
-//! Errors of reading and flattening TorchScript archives.
+//! Errors of flattening TorchScript archives.
 
-use pt2onnx_fx::{Place, SourceLine};
+use pt2onnx_fx::SourceLine;
 use pt2onnx_symbolic::Expr;
 use std::fmt;
 
@@ -10,15 +10,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
-    Archive(#[from] pt2onnx_fx::Error),
-
-    #[error(
-        "{place}: not a TorchScript archive: {found}. Write one with `torch.jit.save(module, path)`"
-    )]
-    Layout { place: Place, found: NotTorchScript },
-
-    #[error("{place}, line {line}: {what}; the code is damaged or of a newer PyTorch")]
-    Syntax { place: Place, line: u32, what: String },
+    Archive(#[from] pt2onnx_torchscript_archive::Error),
 
     #[error("there is no method `{method}`; the module has {}", known.join(", "))]
     NoMethod { method: String, known: Vec<String> },
@@ -50,34 +42,11 @@ pub enum Error {
     Run { site: Box<Site>, problem: Problem },
 }
 
-/// The result of reading or flattening an archive.
+/// The result of flattening an archive.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A step of the evaluator that may fail; it adds where to what is wrong.
 pub(crate) type Step<T> = Result<T, Problem>;
-
-/// Kinds of zip files that are not readable TorchScript archives.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages are the documentation")]
-#[non_exhaustive]
-pub enum NotTorchScript {
-    #[error(
-        "PyTorch 1.0 to 1.3 wrote it (`model.json`); load it in PyTorch 1.4 or newer and save it again"
-    )]
-    Legacy,
-    #[error(
-        "it has no code, only bytecode; save the module with `torch.jit.save` or `_save_for_lite_interpreter`"
-    )]
-    NoCode,
-    #[error("it has no `data.pkl`")]
-    NoData,
-    #[error("its version `{0}` is not a number from 1 to 10")]
-    Version(String),
-    #[error("its data are big-endian")]
-    BigEndian,
-    #[error("its code has more than {0} MiB")]
-    Large(usize),
-}
 
 /// Where in the user's model something is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

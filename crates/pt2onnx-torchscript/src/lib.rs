@@ -1,24 +1,25 @@
-//! TorchScript archives: what `torch.jit.save` writes, flattened into programs of ATen calls.
+//! TorchScript programs flattened into programs of ATen calls: an abstract interpreter.
 //!
-//! Layer 3, without knowledge of ONNX. Nothing in a file is executed: the interpreter runs the code
-//! over types instead of values, with limits on its steps, values, nodes and nesting.
+//! Layer 3, without knowledge of ONNX. Nothing in an [`archive`] is executed: the interpreter runs
+//! the code over types instead of values, with limits on its steps, values, nodes and nesting.
 //!
 //! ```no_run
-//! use pt2onnx_torchscript::{Archive, signature};
+//! use pt2onnx_torchscript::{archive::{Archive, Given}, flatten, types::Types};
 //!
-//! let archive = Archive::open("model.pt")?;
-//! for method in &archive.root_class()?.class.methods {
-//!     println!("{}", signature(method)); // forward(x: Tensor) -> Tensor
+//! fn print(path: &str, types: &mut dyn Types) -> pt2onnx_torchscript::Result<()> {
+//!     let archive = Archive::open(path)?;
+//!     let inputs = vec![("x".to_owned(), Given::parse("float32[batch,4]"))];
+//!     let program = flatten(&archive, "forward", inputs, types, false)?.best.program;
+//!     println!("{}", pt2onnx_fx::text::print(&program)); // as `pt2onnx show`
+//!     Ok(())
 //! }
-//! # Ok::<(), pt2onnx_torchscript::Error>(())
 //! ```
 //!
-//! - [`Archive`] has the records and the code of a file, [`loaded`] its modules and tensors.
 //! - [`flatten`] makes an exported program of a method. It takes the types of the inputs
 //!   ([`inputs`]), and asks [`types::Types`] for those of the results of operators.
+//! - [`tensors`] gives the tensors of an archive by their paths.
 
 mod alias;
-mod archive;
 mod builtins;
 mod control;
 mod driver;
@@ -27,21 +28,18 @@ mod eval;
 mod load;
 mod note;
 mod quantized;
-mod ranges;
 mod schema;
 mod state;
 mod strides;
-pub mod syntax;
 pub mod types;
 mod value;
 
-pub use archive::{Archive, ClassDef, SourceFile, is_torchscript};
-pub use driver::{Attempt, FlatProgram, Loaded, Policy, flatten, flatten_as, inputs, loaded};
-pub use error::{Error, NotTorchScript, Problem, Result, Site};
+pub use driver::{Attempt, FlatProgram, Policy, flatten, flatten_as, inputs, tensors};
+pub use error::{Error, Problem, Result, Site};
 pub use eval::context::Limits;
-pub use load::inputs::{Given, Size, parameters, signature};
+pub use load::inputs::parameters;
 pub use note::Note;
-pub use schema::Type;
+pub use pt2onnx_torchscript_archive as archive;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{OBJECTS, archive, archive_of, flat, module};
+use common::{archive, flat};
 use pt2onnx_fx::text;
 use pt2onnx_torchscript::{Error, Policy};
 
@@ -76,55 +76,4 @@ fn values_are_shown_as_the_interpreter_of_pytorch_does() {
             None => assert_eq!(shown, text.trim_start(), "{value}"),
         }
     }
-}
-
-/// Parts of pickles.
-fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
-    [b"(".to_vec(), items.concat(), b"t".to_vec()].concat()
-}
-
-fn word(text: &str) -> Vec<u8> {
-    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
-    [b"X", &length[..], text.as_bytes()].concat()
-}
-
-fn number(n: i32) -> Vec<u8> {
-    [b"J", &n.to_le_bytes()[..]].concat()
-}
-
-#[test]
-fn errors_name_the_line_that_source_ranges_tell() {
-    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.nothing(x)\n";
-    let message = |ranges: Vec<u8>| {
-        let pickle = [b"\x80\x02".to_vec(), ranges, b".".to_vec()].concat();
-        let records = [("code/__torch__.py.debug_pkl", &*pickle)];
-        let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
-        let error = flat(&archive, "x=float32[n,4]", Policy::default()).unwrap_err().to_string();
-        error.split(": no overload").next().unwrap().to_owned()
-    };
-    let entry = |text, file| {
-        let range = tuple(&[tuple(&[text, file, number(3)]), number(33), number(40)]);
-        tuple(&[tuple(&[number(0), range, number(0)])])
-    };
-    let [def, line] = ["def forward(self, x):\n", "    return nothing(x)\n"];
-    let expected = "m.py:4: return nothing(x) (in forward)";
-    assert_eq!(message(entry(word(&format!("{def}{line}")), word("/a/m.py"))), expected);
-    let strings = tuple(&[word(""), word(def), word(line), word("/a/m.py")]);
-    let lines = [b"](".to_vec(), number(1), number(2), b"e".to_vec()].concat();
-    let entries = entry(lines, number(3));
-    let table = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings.clone(), entries]);
-    assert_eq!(message(table), expected);
-    // A Python stack, innermost frame first.
-    let stack = "/a/m.py(7): helper\n/v/site-packages/torch/nn/modules/module.py(1): _call_impl\n/a/n.py(2): forward\n\
-        /v/site-packages/torch/jit/_trace.py(9): trace\n/a/main.py(1): <module>\n";
-    assert_eq!(message(entry(word(stack), word("/a/m.py"))), "m.py:7 (in forward)");
-    // Damaged ranges, and those that refer to nothing, give nothing.
-    let code = "code/__torch__.py:5 (in forward)";
-    for damaged in
-        [number(1), word("x"), tuple(&[number(1)]), entry(number(1), number(99)), b"?".to_vec()]
-    {
-        assert_eq!(message(damaged), code);
-    }
-    let nowhere = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings, entry(number(-1), number(1))]);
-    assert_eq!(message(nowhere), code);
 }

@@ -48,7 +48,8 @@ fn flattened(
     if let Some(model) = &options.program {
         return Err(Error::Options(OptionError::OneProgram(model.clone())));
     }
-    let archive = pt2onnx_torchscript::Archive::new(records)?;
+    let archive = pt2onnx_torchscript_archive::Archive::new(records)
+        .map_err(pt2onnx_torchscript::Error::from)?;
     report.torchscript = torchscript_program::summary(&archive);
     let read = torchscript_program::read(&archive, options, registry);
     if read.is_err()

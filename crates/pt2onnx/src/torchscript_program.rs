@@ -14,9 +14,10 @@ use pt2onnx_report::{TorchScriptSummary, Warning, WarningKind};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
-    Archive, Attempt, Given, Note, Size, flatten, inputs, loaded, signature,
+    Attempt, Note, flatten, inputs, tensors,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
+use pt2onnx_torchscript_archive::{Archive, Given, Size};
 use rustc_hash::FxHashMap;
 
 /// Whether an archive could not be read because it is one of TorchScript.
@@ -70,13 +71,13 @@ pub(crate) fn weights(
     archive: &Archive,
 ) -> Result<IndexMap<String, Tensor>, pt2onnx_torchscript::Error> {
     let registry = Registry::default();
-    Ok(loaded(archive, &mut Lowerings(&registry, DefaultDtype::default()))?.tensors)
+    tensors(archive, &mut Lowerings(&registry, DefaultDtype::default()))
 }
 
 /// The class and the methods of the archive, for reports.
 pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
     let class = archive.root_class().ok()?;
-    let methods = class.class.methods.iter().map(|method| signature(method));
+    let methods = class.class.methods.iter().map(|method| method.signature());
     Some(TorchScriptSummary {
         version: archive.version(),
         class: class.python_name(),

@@ -90,14 +90,14 @@ fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
 
 /// A TorchScript archive that cannot be read or flattened.
 pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
-    use torchscript::Error::*;
+    use torchscript::{Error::*, archive::Error as Unreadable};
     match error {
-        Archive(e) => archive(e),
-        Layout { place, found } => {
+        Archive(Unreadable::Records(e)) => archive(e),
+        Archive(Unreadable::Layout { place, found }) => {
             CommandError::new(Code::Input, format!("this is not a TorchScript archive: {found}"))
                 .place(place)
         }
-        Syntax { place, line, what } => {
+        Archive(Unreadable::Syntax { place, line, what }) => {
             let what = format!("the code of the archive cannot be parsed: {what}");
             CommandError::new(Code::Input, what)
                 .place(format_args!("{place}, line {line}"))

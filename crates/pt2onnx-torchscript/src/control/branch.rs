@@ -5,10 +5,10 @@ use crate::{
     error::Problem,
     eval::{Env, Evaluator, Flow, Step},
     state::JoinPolicy,
-    syntax::Stmt,
     types::{Symbols, of_data},
     value::Value,
 };
+use pt2onnx_torchscript_archive::syntax::Stmt;
 
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAIL_DUPLICATIONS: usize = 32;

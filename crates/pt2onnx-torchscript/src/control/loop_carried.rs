@@ -2,11 +2,11 @@
 
 use crate::{
     eval::{Env, Evaluator, Step},
-    syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Item, Optional, Ref, Tuple, Value},
 };
 use pt2onnx_fx::{Name, TensorMeta};
 use pt2onnx_symbolic::Expr as Sym;
+use pt2onnx_torchscript_archive::syntax::{Expr, ExprKind, Stmt, StmtKind};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 

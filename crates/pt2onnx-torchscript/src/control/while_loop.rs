@@ -9,11 +9,11 @@ use crate::{
     eval::{Env, Evaluator, Flow, Step, in_loop},
     schema::Type,
     state::Delta,
-    syntax::Stmt,
     types::Symbols,
     value::Value,
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta, ValueMeta, strides};
+use pt2onnx_torchscript_archive::syntax::Stmt;
 use rustc_hash::FxHashSet;
 
 /// How often a body is tried with more general types of what it carries.

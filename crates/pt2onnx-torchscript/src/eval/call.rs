@@ -2,15 +2,17 @@
 //! its hooks.
 
 use crate::{
-    archive::{ClassDef, FunctionDef},
     eval::{Env, Evaluator, Flow, Step, expected, is_plain, raises, unbound, unsupported},
     schema::Type,
     state::Frame,
-    syntax::{Call, ExprKind},
     value::{Callee, Item, Ref, Value},
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{ModuleFrame, Name};
+use pt2onnx_torchscript_archive::{
+    ClassDef, FunctionDef,
+    syntax::{Call, ExprKind},
+};
 use std::sync::Arc;
 
 pub(crate) type Kwargs = Vec<(Name, Value)>;

@@ -1,10 +1,11 @@
 //! The parts of the evaluator that branches do not change.
 
-use crate::{archive::Archive, ranges::Origin, types::Types, value::Value};
+use crate::{types::Types, value::Value};
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
+use pt2onnx_torchscript_archive::{Archive, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::RefCell, sync::Arc};
 

@@ -1,17 +1,19 @@
 //! Evaluates expressions other than calls.
 
 use crate::{
-    archive::{ClassDef, Definition},
     error::Problem,
     eval::{Env, Evaluator, Step, arith, expected, raises, unbound},
     schema::Type,
-    syntax::{Expr, ExprKind},
     value::{
         Callee, DynList, EnumMember, Item, Ref, Tuple, Value, args,
         dyn_list::element_spec::element_type,
     },
 };
 use pt2onnx_fx::Name;
+use pt2onnx_torchscript_archive::{
+    ClassDef, Definition,
+    syntax::{Expr, ExprKind},
+};
 use std::sync::Arc;
 
 impl Evaluator<'_> {

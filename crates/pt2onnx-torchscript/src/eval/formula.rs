@@ -2,9 +2,9 @@
 
 use crate::{
     eval::{Env, Evaluator, Flow, Step, unbound},
-    syntax::{self, Function},
     value::Value,
 };
+use pt2onnx_torchscript_archive::syntax::{self, Function};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock};
 

@@ -14,7 +14,6 @@ pub(crate) mod stmt;
 pub(crate) mod to_fx;
 
 use crate::{
-    archive::Archive,
     error::{Error, Problem},
     schema::Type,
     state::{
@@ -26,6 +25,7 @@ use crate::{
 };
 use context::{Budget, Context, Interface, Names, RunPolicy};
 use pt2onnx_fx::Name;
+use pt2onnx_torchscript_archive::Archive;
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
 

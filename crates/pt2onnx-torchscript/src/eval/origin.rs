@@ -1,13 +1,8 @@
 //! Where nodes come from: modules, and lines of the user's source or else of the archive's code.
 
-use crate::{
-    error::Site,
-    eval::Evaluator,
-    note::Note,
-    ranges::{Line, Origin},
-    state::Frame,
-};
+use crate::{error::Site, eval::Evaluator, note::Note, state::Frame};
 use pt2onnx_fx::{ModuleFrame, NodeMeta};
+use pt2onnx_torchscript_archive::{Line, Origin};
 use std::sync::Arc;
 
 impl Evaluator<'_> {

@@ -1,15 +1,17 @@
 //! Runs statements: branches, loops, assignments, `with`.
 
 use crate::{
-    archive::FunctionDef,
     control::loop_carried::{Condition, assigned},
     eval::{Env, Evaluator, Flow, Step, arith::compare, expected, in_loop, raises, unsupported},
     schema::Type,
-    syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Callee, Item, Value, dyn_list::split},
 };
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::Func;
+use pt2onnx_torchscript_archive::{
+    FunctionDef,
+    syntax::{Expr, ExprKind, Stmt, StmtKind},
+};
 
 /// The most times that a loop is unrolled.
 const MAX_ITERATIONS: u64 = 100_000;

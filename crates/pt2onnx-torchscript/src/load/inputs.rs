@@ -1,174 +1,18 @@
 //! The inputs of the program: what the user says of each parameter.
 
 use crate::{
-    archive::Archive,
     control::phi::plain_meta,
     error::{Error, Result},
     eval::{Env, Evaluator, Step, unsupported},
     schema::Type,
-    syntax::{ExprKind, Function, Param},
     types::Symbols,
-    value::{Value, quantized::Kind},
+    value::Value,
 };
 use pt2onnx_fx::{Argument, ConstantValue, InputSpec, Name, TensorMeta};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
-use std::{cell::RefCell, collections::BTreeSet, fmt, sync::Arc};
-
-/// The type or value of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Given {
-    Tensor(DType, Vec<Size>),
-    /// A quantised tensor: `quint8[1,3]`. The element type is that of its integers.
-    Quantized(DType, Vec<Size>),
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    Str(String),
-    None,
-    /// A list, tuple or dict without items.
-    Empty,
-}
-
-/// The size of a dimension.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// A number.
-    Known(usize),
-    /// A name: the size is dynamic, and at least 1.
-    Named(String),
-    /// A name, and the least size: `n>=0`, `n>=4`.
-    AtLeast(String, u32),
-}
-
-impl Size {
-    /// None for what is neither a number nor a name: `-3`, a number that is too large, `n>=x`.
-    fn parse(text: &str) -> Option<Self> {
-        if let Ok(known) = text.parse() {
-            return Some(Self::Known(known));
-        }
-        let (name, least) =
-            text.split_once(">=").map_or((text, None), |(n, least)| (n, Some(least)));
-        let name = name.trim();
-        let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-            && !name.contains(['<', '>', '=']);
-        match least {
-            _ if !is_name => None,
-            Some(least) => Some(Self::AtLeast(name.to_owned(), least.trim().parse().ok()?)),
-            None => Some(Self::Named(name.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Known(n) => write!(f, "{n}"),
-            Self::Named(name) => f.write_str(name),
-            Self::AtLeast(name, least) => write!(f, "{name}>={least}"),
-        }
-    }
-}
-
-impl Given {
-    /// Parses the text of `--input NAME=TEXT`.
-    pub fn parse(text: &str) -> Self {
-        let text = text.trim();
-        if let Ok(tensor) = Self::tensor(text) {
-            return tensor;
-        }
-        // Quotes make a text of what is a number or `none` without.
-        if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-            return Self::Str(text.to_owned());
-        }
-        match text {
-            "[]" => return Self::Empty,
-            "none" | "None" => return Self::None,
-            "true" | "True" => return Self::Bool(true),
-            "false" | "False" => return Self::Bool(false),
-            _ => {}
-        }
-        let is_word = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_alphabetic());
-        match (text.parse(), text.parse::<f64>()) {
-            (Ok(int), _) => Self::Int(int),
-            // `1e999` is none, but `inf` is one.
-            (Err(_), Ok(float)) if float.is_finite() || is_word => Self::Float(float),
-            _ => Self::Str(text.to_owned()),
-        }
-    }
-
-    /// Parses `float32[n,4]`. The error says why the text is not the type of a tensor, if it has
-    /// brackets.
-    fn tensor(text: &str) -> std::result::Result<Self, Option<String>> {
-        let (dtype, rest) = text.split_once('[').ok_or(None)?;
-        let (own, kind) = (DType::from_name(dtype.trim()), Kind::named(dtype.trim()));
-        let of: fn(DType, Vec<Size>) -> Self =
-            if own.is_some() { Self::Tensor } else { Self::Quantized };
-        let Some(ints) = own.or(kind.map(Kind::ints)) else {
-            return Err(Some(format!("`{dtype}` is no element type")));
-        };
-        let sizes =
-            rest.strip_suffix(']').ok_or_else(|| "the sizes do not end in `]`".to_owned())?;
-        let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
-        let sizes = sizes.map(|size| {
-            Size::parse(size)
-                .ok_or_else(|| format!("`{size}` is neither a size nor the name of one"))
-        });
-        let sizes = sizes.collect::<std::result::Result<Vec<_>, String>>()?;
-        // As in ONNX models.
-        let count = sizes.iter().try_fold(1usize, |all, size| match size {
-            Size::Known(n) => all.checked_mul((*n).max(1)).filter(|n| *n <= 1 << 48),
-            _ => Some(all),
-        });
-        count.ok_or_else(|| "no tensor has so many elements".to_owned())?;
-        Ok(of(ints, sizes))
-    }
-}
-
-/// Why a text is not a value of the type; none if it is a value of another type.
-fn wrong(text: &str) -> Option<String> {
-    if text.is_empty() {
-        return Some("there is nothing behind `=`".to_owned());
-    }
-    let number = text.parse::<f64>().is_ok();
-    let large = number.then(|| format!("`{text}` is too large for a number"));
-    Given::tensor(text).err().flatten().or(large)
-}
-
-/// How an input of this type can be given.
-fn example(path: &str, ty: &Type) -> String {
-    let value = match ty {
-        Type::Int | Type::Number => "16000",
-        Type::Float => "0.5",
-        Type::Bool => "true",
-        Type::Str => "text",
-        Type::Optional(_) | Type::None => "none",
-        Type::List(item) => return example(&format!("{path}.0"), item),
-        Type::Tuple(items) if !items.is_empty() => return example(&format!("{path}.0"), &items[0]),
-        Type::Dict(_, item) => return example(&format!("{path}.key"), item),
-        _ => "float32[batch,3,224,224]",
-    };
-    format!("{path}={value}")
-}
-
-impl fmt::Display for Given {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tensor(dtype, sizes) | Self::Quantized(dtype, sizes) => {
-                let sizes: Vec<String> = sizes.iter().map(Size::to_string).collect();
-                let quantised = if matches!(self, Self::Quantized(..)) { "q" } else { "" };
-                write!(f, "{quantised}{dtype}[{}]", sizes.join(","))
-            }
-            Self::Int(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value:?}"),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Str(text) => f.write_str(text),
-            Self::None => f.write_str("none"),
-            Self::Empty => f.write_str("[]"),
-        }
-    }
-}
+use pt2onnx_torchscript_archive::{Archive, Given, Size, syntax::Function};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 /// The method of the saved module.
 pub(crate) fn method_of(archive: &Archive, method: &str) -> Result<Arc<Function>> {
@@ -185,38 +29,7 @@ pub(crate) fn method_of(archive: &Archive, method: &str) -> Result<Arc<Function>
 /// There is no such method.
 pub fn parameters(archive: &Archive, method: &str) -> Result<Vec<(String, Type)>> {
     let function = method_of(archive, method)?;
-    let params = function.params.iter().skip(1);
-    Ok(params.map(|param| (param.name.to_string(), type_of(param))).collect())
-}
-
-/// A method as a line of Python: `forward(x: Tensor, scale: float = 2.0) -> Tensor`; `self` is left
-/// out.
-pub fn signature(function: &Function) -> String {
-    let params = function.params.iter().skip(1).map(|param| {
-        let default = param.default.as_ref().map(|value| format!(" = {}", literal(value)));
-        format!("{}: {}{}", param.name, type_of(param), default.unwrap_or_default())
-    });
-    let params: Vec<String> = params.collect();
-    let returns = function.returns.as_ref().map(|ty| format!(" -> {}", Type::of(ty)));
-    format!("{}({}){}", function.name, params.join(", "), returns.unwrap_or_default())
-}
-
-/// The text of a literal; `...` for other expressions.
-fn literal(value: &crate::syntax::Expr) -> String {
-    match &value.kind {
-        ExprKind::None => "None".to_owned(),
-        ExprKind::Bool(true) => "True".to_owned(),
-        ExprKind::Bool(false) => "False".to_owned(),
-        ExprKind::Int(i) => i.to_string(),
-        ExprKind::Float(f) => format!("{f:?}"),
-        ExprKind::Str(text) => format!("{text:?}"),
-        ExprKind::Neg(inner) => format!("-{}", literal(inner)),
-        _ => "...".to_owned(),
-    }
-}
-
-fn type_of(param: &Param) -> Type {
-    param.ty.as_ref().map_or(Type::Tensor, Type::of)
+    Ok(function.inputs().map(|param| (param.name.to_string(), param.declared_type())).collect())
 }
 
 /// The types and values of inputs by path: `x`, `images.0`.
@@ -305,8 +118,8 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Value>> {
         let mut args = Vec::new();
         let mut is_missing = false;
-        for param in function.params.iter().skip(1) {
-            let ty = type_of(param);
+        for param in function.inputs() {
+            let ty = param.declared_type();
             match self.input(&param.name, &ty, told) {
                 Ok(value) => args.push(value),
                 Err(Lack::Other(error)) => return Err(error),
@@ -319,17 +132,18 @@ impl Evaluator<'_> {
                 },
             }
         }
-        let mut params = function.params.iter().skip(1);
+        let mut params = function.inputs();
         if !is_missing {
             let unused = told.unused().and_then(|path| {
                 let top = path.split('.').next()?;
                 let param = params.find(|param| &*param.name == top)?;
-                Some(no_part(path, top, &type_of(param)))
+                Some(no_part(path, top, &param.declared_type()))
             });
             return unused.map_or(Ok(args), Err);
         }
-        let first = params.clone().next().map(|param| example(&param.name, &type_of(param)));
-        let all = params.map(|param| format!("`{}: {}`", param.name, type_of(param)));
+        let first =
+            params.clone().next().map(|param| Given::example(&param.name, &param.declared_type()));
+        let all = params.map(|param| format!("`{}: {}`", param.name, param.declared_type()));
         Err(Error::Untold { missing: all.collect(), example: first.unwrap_or_default() })
     }
 
@@ -347,8 +161,8 @@ impl Evaluator<'_> {
                     name: path.to_owned(),
                     given: given.to_string(),
                     ty: ty.to_string(),
-                    why: if let Given::Str(text) = given { wrong(text) } else { None },
-                    example: example(path, ty).into(),
+                    why: if let Given::Str(text) = given { Given::flaw(text) } else { None },
+                    example: Given::example(path, ty).into(),
                 };
                 value.ok_or_else(|| Lack::Other(misfit()))
             });

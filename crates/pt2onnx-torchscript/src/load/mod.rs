@@ -3,5 +3,4 @@
 pub(crate) mod inputs;
 pub(crate) mod module_state;
 pub(crate) mod pickle;
-pub(crate) mod traced;
 pub(crate) mod value_numbering;

@@ -1,13 +1,11 @@
 //! Pickled objects become values; tensors become inputs of the graph, with their paths as names.
 
 use crate::{
-    archive::ClassDef,
     error::Problem,
     eval::{Evaluator, Step, unsupported},
     schema::Type,
-    syntax,
     types::Contents,
-    value::{EnumMember, Item, Value, quantized::Kind},
+    value::{EnumMember, Item, Value},
 };
 use pt2onnx_fx::{
     Constant, InputSpec, Name, TensorMeta,
@@ -18,6 +16,7 @@ use pt2onnx_fx::{
     },
 };
 use pt2onnx_tensor::Tensor;
+use pt2onnx_torchscript_archive::{ClassDef, quantized::Kind, syntax};
 use rustc_hash::FxHashMap;
 use std::{fmt::Display, sync::Arc};
 

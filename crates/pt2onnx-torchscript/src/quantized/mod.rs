@@ -11,17 +11,17 @@ use crate::{
         Evaluator, Step, arith::to_float, call::Kwargs, const_eval::elements, overload::Bound,
         unsupported,
     },
-    load::inputs::Size,
     schema::Schema,
     types::Contents,
     value::{
         Value, args, known,
-        quantized::{Kind, Quantized, Scheme},
+        quantized::{Quantized, Scheme},
     },
 };
 use pt2onnx_fx::{Constant, Name};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_torchscript_archive::{Size, quantized::Kind};
 use std::sync::Arc;
 
 /// The arguments of a call by the names of its schema.

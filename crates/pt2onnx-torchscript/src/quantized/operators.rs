@@ -7,9 +7,10 @@ use crate::{
     schema::Type,
     value::{
         Value, args,
-        quantized::{Kind, Quantized, Scheme},
+        quantized::{Quantized, Scheme},
     },
 };
+use pt2onnx_torchscript_archive::quantized::Kind;
 use std::sync::Arc;
 
 /// The way in which an operator of ATen treats quantised operands.

@@ -7,11 +7,12 @@ use crate::{
     schema::Type,
     value::{
         Packed, Value, args,
-        quantized::{Kind, Quantized, Scheme},
+        quantized::{Quantized, Scheme},
     },
 };
 use pt2onnx_fx::Name;
 use pt2onnx_tensor::DType;
+use pt2onnx_torchscript_archive::quantized::Kind;
 use std::sync::Arc;
 
 /// The smallest scale that PyTorch chooses.

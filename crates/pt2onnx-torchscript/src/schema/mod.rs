@@ -1,9 +1,7 @@
 //! Schemas of PyTorch's operators, with the types of code. Overloads are in PyTorch's order.
 
-mod types;
-
-pub use crate::schema::types::Type;
 use pt2onnx_fx::Name;
+pub(crate) use pt2onnx_torchscript_archive::Type;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 

@@ -5,7 +5,6 @@ pub(crate) mod dyn_list;
 pub(crate) mod quantized;
 
 use crate::{
-    archive::{ClassDef, FunctionDef},
     error::{Problem, Step},
     schema::Type,
     value::quantized::Quantized,
@@ -14,6 +13,7 @@ use indexmap::IndexMap;
 use pt2onnx_fx::{Device, Name, archive::c10_number};
 use pt2onnx_symbolic::{Expr, View};
 use pt2onnx_tensor::DType;
+use pt2onnx_torchscript_archive::{ClassDef, FunctionDef};
 use std::sync::Arc;
 
 /// Arguments of an operator: `args![x, -1, 0.5]`.

@@ -4,7 +4,9 @@
 use pt2onnx_aten::{Registry, infer};
 use pt2onnx_fx::{Node, archive::Records};
 use pt2onnx_torchscript::{
-    Archive, Attempt, Error, Given, Policy, flatten_as,
+    Attempt, Error, Policy,
+    archive::{self, Archive, Given},
+    flatten_as,
     types::{Facts, Outcome, Types},
 };
 use std::io::{Cursor, Write};
@@ -54,7 +56,8 @@ pub fn archive_of(code: &str, objects: &[u8], more: &[(&str, &[u8])]) -> Result<
         ("code/__torch__.py", code.as_bytes()),
         ("version", b"10\n"),
     ];
-    Archive::new(Records::from_bytes(zipped(&[&records, more].concat()))?)
+    let records = Records::from_bytes(zipped(&[&records, more].concat()));
+    Ok(records.map_err(archive::Error::from).and_then(Archive::new)?)
 }
 
 /// An archive of one module without attributes.

@@ -7,7 +7,7 @@ use pt2onnx_fx::{
     graph::Constant,
 };
 use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
-use pt2onnx_torchscript::Archive;
+use pt2onnx_torchscript_archive::Archive;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use std::{
     collections::BTreeMap,
@@ -208,7 +208,9 @@ fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
 fn zip(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let program = match archive::read(path) {
         Err(error) if torchscript_program::is_one(&error) => {
-            let tensors = torchscript_program::weights(&Archive::new(Records::open(path)?)?)?;
+            let archive = Archive::new(Records::open(path)?);
+            let archive = archive.map_err(pt2onnx_torchscript::Error::from)?;
+            let tensors = torchscript_program::weights(&archive)?;
             return Ok(tensors.into_iter().filter(|(_, tensor)| tensor.has_data()).collect());
         }
         Err(pt2onnx_fx::Error::Layout { .. }) => return Ok(archive::state_dict(path)?),

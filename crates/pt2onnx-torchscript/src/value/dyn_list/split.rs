@@ -4,12 +4,12 @@ use crate::{
     error::Problem,
     eval::{Evaluator, Step, overload::Bound, unsupported},
     schema::{Schema, Type},
-    syntax::{Expr, ExprKind},
     types::of_data,
     value::{DynList, Value, args},
 };
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::{Expr as Sym, Func, axis};
+use pt2onnx_torchscript_archive::syntax::{Expr, ExprKind};
 
 /// How many parts an assignment takes its value apart into, if the value is a call.
 pub(crate) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {

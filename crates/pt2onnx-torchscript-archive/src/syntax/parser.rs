@@ -23,7 +23,10 @@ pub fn parse(text: &str) -> Parse<File> {
 }
 
 /// The same, with 0 for all places.
-pub(crate) fn parse_without_places(text: &str) -> Parse<File> {
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn parse_without_places(text: &str) -> Parse<File> {
     file_of(text, tokens(text)?.into_iter().map(|(token, _)| (token, 0)).collect())
 }
 

@@ -3,9 +3,9 @@
 use crate::{
     archive::Archive,
     error::Result,
-    load::inputs::{Given, Size},
-    ranges::untagged,
-    value::quantized::Kind,
+    given::{Given, Size},
+    quantized::Kind,
+    source_ranges::untagged,
 };
 use pt2onnx_fx::archive::{
     StoredTensor,
@@ -13,30 +13,32 @@ use pt2onnx_fx::archive::{
     storage_type,
 };
 
-/// The inputs of a method of a trace, by the position of the parameter and the path within it; none
-/// for scripts.
-///
-/// # Errors
-/// The record is damaged.
-pub fn traced_inputs(archive: &Archive, method: &str) -> Result<Vec<(String, Given)>> {
-    let mut found = Vec::new();
-    let Some(pickle) = archive.pickle("traced_inputs.pkl")? else {
-        return Ok(found);
-    };
-    let Data::Dict(entries) = pickle.get(untagged(&pickle, pickle.root_id())) else {
-        return Ok(found);
-    };
-    for &(key, inputs) in entries {
-        if let (Data::Text(name), Data::List(items)) =
-            (pickle.get(key), pickle.get(untagged(&pickle, inputs)))
-            && **name == *method
-        {
-            for (at, &item) in items.iter().enumerate() {
-                walk(&pickle, item, at.to_string(), &mut found, 16);
+impl Archive {
+    /// The inputs of a method of a trace, by the position of the parameter and the path within it;
+    /// none for scripts.
+    ///
+    /// # Errors
+    /// The record is damaged.
+    pub fn traced_inputs(&self, method: &str) -> Result<Vec<(String, Given)>> {
+        let mut found = Vec::new();
+        let Some(pickle) = self.pickle("traced_inputs.pkl")? else {
+            return Ok(found);
+        };
+        let Data::Dict(entries) = pickle.get(untagged(&pickle, pickle.root_id())) else {
+            return Ok(found);
+        };
+        for &(key, inputs) in entries {
+            if let (Data::Text(name), Data::List(items)) =
+                (pickle.get(key), pickle.get(untagged(&pickle, inputs)))
+                && **name == *method
+            {
+                for (at, &item) in items.iter().enumerate() {
+                    walk(&pickle, item, at.to_string(), &mut found, 16);
+                }
             }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 fn walk(pickle: &Pickle, id: Id, path: String, found: &mut Vec<(String, Given)>, depth: usize) {

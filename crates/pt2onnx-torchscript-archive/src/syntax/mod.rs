@@ -5,8 +5,7 @@ mod lexer;
 mod parser;
 
 pub use crate::syntax::ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
-pub use crate::syntax::parser::parse;
-pub(crate) use crate::syntax::parser::parse_without_places;
+pub use crate::syntax::parser::{parse, parse_without_places};
 
 /// A syntax error and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ const TRACERS: [&str; 2] = ["torch/jit/_trace.py", "pt2onnx/_capture/_trace.py"]
 const WITHIN: [&str; 2] = ["torch/nn/modules/module.py", "pt2onnx/_capture/_numbers.py"];
 
 #[derive(Debug)]
-pub(crate) struct Ranges {
+pub(crate) struct SourceRanges {
     pickle: Pickle,
     /// Texts that ranges refer to by position; none in older files.
     strings: Vec<Arc<str>>,
@@ -21,26 +21,29 @@ pub(crate) struct Ranges {
     parts: Vec<(usize, Id)>,
 }
 
+/// A line of Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) file: String,
-    pub(crate) line: u64,
-    /// `None`: the function that the interpreter runs.
-    pub(crate) function: Option<String>,
-    /// Empty if it is not known.
-    pub(crate) code: String,
+pub struct Line {
+    /// Its file.
+    pub file: String,
+    /// Its number, counted from 1.
+    pub line: u64,
+    /// `None`: the function of the archive that has this part.
+    pub function: Option<String>,
+    /// Its text; empty if it is not known.
+    pub code: String,
 }
 
 /// Where a part of the code comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// A line of a function that was scripted.
     Line(Line),
     /// The Python stack of a trace, outermost frame first.
     Stack(Vec<Line>),
 }
 
-impl Ranges {
+impl SourceRanges {
     /// Takes the ranges out of a pickle; `None` if it is of another form.
     pub(crate) fn new(pickle: Pickle) -> Option<Self> {
         let root = items(&pickle, pickle.root_id())?;

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, NotTorchScript, Result},
-    ranges::{Origin, Ranges},
+    source_ranges::{Origin, SourceRanges},
     syntax::{self, Class, Function},
 };
 use pt2onnx_fx::{
@@ -52,7 +52,7 @@ pub struct SourceFile {
     /// Where each line starts.
     lines: Vec<usize>,
     /// Where its parts come from, when that was asked for.
-    ranges: OnceLock<Option<Ranges>>,
+    ranges: OnceLock<Option<SourceRanges>>,
 }
 
 impl SourceFile {
@@ -63,7 +63,7 @@ impl SourceFile {
     }
 
     /// The line of a byte, counted from 1, and its text.
-    pub(crate) fn line(&self, at: u32) -> (usize, &str) {
+    pub fn line(&self, at: u32) -> (usize, &str) {
         let line = self.lines.partition_point(|start| *start <= at as usize);
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
         (line, self.text.get(start..self.end(line)).unwrap_or_default())
@@ -77,8 +77,10 @@ impl SourceFile {
 
 /// The definition that a qualified name such as `__torch__.m.Model` stands for.
 #[derive(Clone, Debug)]
-pub(crate) enum Definition {
+pub enum Definition {
+    /// A class.
     Class(Arc<ClassDef>),
+    /// A function that is not a method.
     Function(FunctionDef),
 }
 
@@ -111,16 +113,11 @@ impl ClassDef {
 
 /// A function of the archive.
 #[derive(Clone, Debug)]
-pub(crate) struct FunctionDef {
+pub struct FunctionDef {
     /// Position of its file.
-    pub(crate) file: usize,
-    pub(crate) function: Arc<Function>,
-}
-
-/// Whether these records are those of a TorchScript archive, of whatever version.
-pub fn is_torchscript(records: &Records) -> bool {
-    let code = records.names().any(|name| name.starts_with("code/"));
-    (code && records.has("data.pkl")) || records.has("bytecode.pkl") || records.has("model.json")
+    pub file: usize,
+    /// Its code.
+    pub function: Arc<Function>,
 }
 
 impl Archive {
@@ -209,7 +206,7 @@ impl Archive {
     }
 
     /// Whether a path is listed as that of a parameter, and as that of a persistent buffer.
-    pub(crate) fn lists(&self, path: &str) -> [bool; 2] {
+    pub fn lists(&self, path: &str) -> [bool; 2] {
         self.listed.each_ref().map(|paths| paths.contains(path))
     }
 
@@ -234,7 +231,7 @@ impl Archive {
     }
 
     /// The origin of a byte of a file of the code, if the archive has it.
-    pub(crate) fn origin(&self, file: usize, at: u32) -> Option<Origin> {
+    pub fn origin(&self, file: usize, at: u32) -> Option<Origin> {
         let file = self.files.get(file)?;
         let ranges = file.ranges.get_or_init(|| {
             // Records that only messages need are left out if they are damaged.
@@ -242,19 +239,19 @@ impl Archive {
             let left = self.ranges.load(Ordering::Relaxed);
             let pickle = self.records.pickle(&name, &RULES, left.min(MAX_RECORD)).ok()?;
             self.ranges.store(left.checked_sub(pickle.length())?, Ordering::Relaxed);
-            Ranges::new(pickle)
+            SourceRanges::new(pickle)
         });
         let (line, _) = file.line(at);
         ranges.as_ref()?.origin(at as usize, file.end(line))
     }
 
     /// The definition that a qualified name stands for.
-    pub(crate) fn definition(&self, name: &str) -> Option<&Definition> {
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.index.get(name)
     }
 
     /// The class of this qualified name.
-    pub(crate) fn class(&self, name: &str) -> Option<&Arc<ClassDef>> {
+    pub fn class(&self, name: &str) -> Option<&Arc<ClassDef>> {
         match self.index.get(name) {
             Some(Definition::Class(class)) => Some(class),
             _ => None,
@@ -262,7 +259,10 @@ impl Archive {
     }
 
     /// The pickle of this name; `None` if there is none.
-    pub(crate) fn pickle(&self, name: &str) -> Result<Option<Pickle>> {
+    ///
+    /// # Errors
+    /// It is damaged or too large, or names globals that TorchScript does not write.
+    pub fn pickle(&self, name: &str) -> Result<Option<Pickle>> {
         if !self.records.has(name) {
             return Ok(None);
         }
