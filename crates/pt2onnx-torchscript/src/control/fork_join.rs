@@ -7,7 +7,9 @@ use super::{
 };
 use crate::{
     error::Problem,
-    eval::{Env, Evaluator, Flow, Step, expected, overload::Bound, unsupported},
+    eval::{
+        Env, Evaluator, Flow, Step, context::RunPolicy, expected, overload::Bound, unsupported,
+    },
     schema::{Param, Schema, Type},
     state::{Delta, JoinPolicy, State, liveness::reachable, may_alias},
     types::of_data,
@@ -157,8 +159,9 @@ impl Evaluator<'_> {
         env: &mut Env,
     ) -> Step<Flow> {
         let Self { state, memory, numbers, names, policy, .. } = self;
-        let (truths, allow_sequences) = (&numbers.truths, policy.allow_sequences);
-        let base = Base { state, memory, truths, names, allow_sequences };
+        let RunPolicy { allow_sequences, limits, .. } = *policy;
+        let (truths, max_steps) = (&numbers.truths, limits.steps);
+        let base = Base { state, memory, truths, names, allow_sequences, max_steps };
         let mut joiner = Joiner { base, ends: &branches, sizes, joined: Joined::default() };
         let flow = joiner.flows()?;
         let variables =

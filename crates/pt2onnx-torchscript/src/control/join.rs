@@ -4,7 +4,7 @@
 use super::phi::{Base, Branch, Joined, Operand, Phi, placeholder, plain_meta};
 use crate::{
     error::{Problem, Step},
-    eval::{Flow, arith::to_float, context::Limits, expected, unbound, unsupported},
+    eval::{Flow, arith::to_float, expected, unbound, unsupported},
     schema::Type,
     state::{Env, JoinPolicy},
     types::of_data,
@@ -68,7 +68,7 @@ impl<'j> Joiner<'j> {
     }
 
     fn step(&self) -> Step<()> {
-        let (work, most) = (&self.base.state.work, Limits::DEFAULT.steps);
+        let (work, most) = (&self.base.state.work, self.base.max_steps);
         work.set(work.get() + 1);
         if work.get() > most { Err(Problem::Steps(most)) } else { Ok(()) }
     }

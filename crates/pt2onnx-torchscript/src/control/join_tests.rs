@@ -66,6 +66,7 @@ fn joined(a: &End, b: &End, how: JoinPolicy, swapped: bool) -> Step<(String, usi
         truths: &truths,
         names: &mut names,
         allow_sequences: false,
+        max_steps: u64::MAX,
     };
     let mut joiner = Joiner { base, ends: &ends, sizes: None, joined: Joined::default() };
     assert!(matches!(joiner.flows()?, Flow::Next));

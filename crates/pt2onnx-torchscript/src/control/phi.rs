@@ -70,6 +70,8 @@ pub(crate) struct Base<'j> {
     pub(crate) truths: &'j FxHashMap<Expr, Name>,
     pub(crate) names: &'j mut Names,
     pub(crate) allow_sequences: bool,
+    /// The most steps of the run.
+    pub(crate) max_steps: u64,
 }
 
 /// The type of a placeholder that nobody reads: sizes that depend on data are 0.
