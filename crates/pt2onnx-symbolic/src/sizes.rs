@@ -6,7 +6,8 @@ use crate::expr::Expr;
 /// without overflow.
 const MOST_ELEMENTS: i64 = 1 << 48;
 
-/// The most dimensions of a tensor. PyTorch's and NumPy's have at most 64.
+/// The most dimensions of a tensor, in files and in what is inferred. PyTorch's and NumPy's have at
+/// most 64.
 pub const MAX_RANK: usize = 256;
 
 /// An axis counted from the front; `None` if it is not in `-rank..rank`.

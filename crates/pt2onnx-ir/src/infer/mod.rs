@@ -76,9 +76,7 @@ fn types(node: &Node) -> Vec<Option<Type>> {
     shapes.resize(outputs, None);
     let types = shapes.into_iter().enumerate();
     types
-        .map(|(i, shape)| {
-            (i, shape.filter(|s| s.len() <= node::MAX_RANK as usize && is_possible(s)))
-        })
+        .map(|(i, shape)| (i, shape.filter(|sizes| is_possible(sizes))))
         .map(|(i, shape)| Some(Type::Tensor(TensorType { dtype: node.dtype(schema, i)?, shape })))
         .collect()
 }

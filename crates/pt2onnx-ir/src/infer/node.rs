@@ -8,12 +8,9 @@ use crate::{
     node,
     types::{Shape, unknown_symbol},
 };
-use pt2onnx_symbolic::{Expr, axis};
+use pt2onnx_symbolic::{Expr, MAX_RANK, axis};
 use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
-
-/// Tensors of more dimensions are not known to exist.
-pub(super) const MAX_RANK: i64 = 64;
 
 /// A node, and everything that rules may use.
 pub(super) struct Node<'a> {
@@ -83,8 +80,7 @@ impl Node<'_> {
                 None => {
                     let sizes = self.model[part?].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
                     let [length] = sizes.as_slice() else { return None };
-                    let length = length.as_int().filter(|n| (0..=MAX_RANK).contains(n))?;
-                    elements.extend(std::iter::repeat_n(None, length as usize));
+                    elements.extend(std::iter::repeat_n(None, rank(length)?));
                 }
             }
         }
@@ -99,7 +95,7 @@ impl Node<'_> {
     /// New unknown dimensions, one for each element of input `i`, a vector.
     pub(super) fn dims_of(&self, i: usize) -> Option<Shape> {
         let length = match self.shape(i)?.as_slice() {
-            [length] => length.as_int().filter(|length| (0..=MAX_RANK).contains(length))?,
+            [length] => rank(length)?,
             _ => return None,
         };
         Some((0..length).map(|_| self.unknown_dim()).collect())
@@ -127,6 +123,11 @@ impl Node<'_> {
     pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
         axis(self.int("axis").unwrap_or(default), rank)
     }
+}
+
+/// The rank that the length of a vector of sizes gives.
+fn rank(length: &Expr) -> Option<usize> {
+    usize::try_from(length.as_int()?).ok().filter(|rank| *rank <= MAX_RANK)
 }
 
 /// Axes counted from the front; `None` if one is out of range.
