@@ -8,7 +8,7 @@ use super::{
 use crate::{
     eval::{Evaluator, Step, unsupported},
     schema::Type,
-    value::{DynList, Value, args},
+    value::{Layout, Value, args},
 };
 use Run::{Call as Many, One, Three, Try, Two};
 use ValueKind::{
@@ -350,11 +350,11 @@ impl Evaluator<'_> {
         match value {
             Value::Device(_) => Device,
             Value::Dict(_) => Dict,
-            Value::List(list) => match self.dyn_list(*list) {
+            Value::List(list) => match self.dyn_list(*list).map(|parts| parts.layout) {
                 None => List,
-                Some(DynList { lengths: Some(_), .. }) => Jagged,
-                Some(DynList { sequence: Some(_), .. }) => Sequence,
-                Some(_) => Rows,
+                Some(Layout::Jagged(_)) => Jagged,
+                Some(Layout::Sequence(_)) => Sequence,
+                Some(Layout::Slices | Layout::Parts(_)) => Rows,
             },
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => Number,
             Value::Optional(_) => Optional,

@@ -8,7 +8,7 @@ use crate::{
     schema::Type,
     state::{Env, JoinPolicy},
     types::of_data,
-    value::{DynList, Item, Optional, Ref, Tuple, Value, quantized::Quantized},
+    value::{DynList, Item, Layout, Optional, Ref, Tuple, Value, quantized::Quantized},
 };
 use pt2onnx_fx::{
     Name, Node, TensorMeta, ValueMeta,
@@ -306,17 +306,17 @@ impl<'j> Joiner<'j> {
                 self.joined.items.insert(list.0, Item::List { items, element });
             }
             Some(Item::DynList(parts)) if self.base.allow_sequences => {
-                let tensor = match parts.sequence {
-                    Some(dtype) => {
+                let tensor = match parts.layout {
+                    Layout::Sequence(dtype) => {
                         let own = Operand::Tensor(parts.tensor.clone());
                         self.sequence(in_order(branch, own, Operand::NoTensors(dtype)))
                     }
-                    None => match self.with_undef(branch, &Value::Tensor(parts.tensor.clone()))? {
+                    _ => match self.with_undef(branch, &Value::Tensor(parts.tensor.clone()))? {
                         Value::Tensor(tensor) => tensor,
                         other => return expected("a tensor", &other),
                     },
                 };
-                if let Some(lengths) = parts.lengths {
+                if let Some(lengths) = parts.lengths() {
                     self.with_undef(branch, &Value::List(lengths))?;
                 }
                 self.joined.items.insert(list.0, Item::DynList(DynList { tensor, ..parts }));
@@ -441,8 +441,8 @@ impl<'j> Joiner<'j> {
     /// A list of tensors of one element type as a sequence.
     fn as_sequence(&self, list: &Item) -> Step<(Operand, DType)> {
         match list {
-            Item::DynList(parts) if let Some(dtype) = parts.sequence => {
-                Ok((Operand::Tensor(parts.tensor.clone()), dtype))
+            Item::DynList(DynList { layout: Layout::Sequence(dtype), tensor, .. }) => {
+                Ok((Operand::Tensor(tensor.clone()), *dtype))
             }
             Item::DynList(parts) if parts.element == Type::Tensor => {
                 Ok((Operand::Sequence(list.clone()), self.meta(&parts.tensor)?.dtype))

@@ -8,7 +8,7 @@ use crate::{
     },
     eval::{Env, Evaluator, Step, in_loop},
     state::JoinPolicy,
-    value::{Item, Optional, Ref, Value, dyn_list::element_spec::ElementSpec},
+    value::{Item, Layout, Optional, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
 use pt2onnx_fx::{Argument, Name};
 use pt2onnx_symbolic::Expr as Sym;
@@ -81,13 +81,11 @@ impl Evaluator<'_> {
         let Some(parts) = self.dyn_list(list) else {
             return self.generalize(list, sample);
         };
-        if parts.sequence.is_some() {
-            return in_loop("it changes a list of tensors of several sizes");
+        match (parts.layout, parts.dim) {
+            (Layout::Jagged(_), _) | (Layout::Slices, 0) => Ok(parts.tensor),
+            (Layout::Sequence(_), _) => in_loop("it changes a list of tensors of several sizes"),
+            _ => in_loop("it changes a list that a split gives"),
         }
-        if parts.lengths.is_none() && (parts.size.is_some() || parts.dim != 0) {
-            return in_loop("it changes a list that a split gives");
-        }
-        Ok(parts.tensor)
     }
 
     /// A variable begins each iteration with a copy of its tensor. The copy must be made where the

@@ -30,7 +30,7 @@ impl Item {
             Self::Object { attributes, .. } => {
                 attributes.values().for_each(|value| value.references(found));
             }
-            Self::DynList(parts) => found.extend(parts.lengths),
+            Self::DynList(parts) => found.extend(parts.lengths()),
         }
     }
 }

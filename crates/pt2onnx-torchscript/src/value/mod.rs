@@ -188,33 +188,45 @@ pub(crate) enum Item {
 pub(crate) struct DynList {
     pub(crate) tensor: Name,
     pub(crate) dim: i64,
-    /// How long each part is, except for a shorter last one; `None`: the dimension is not in the
-    /// parts.
-    pub(crate) size: Option<Expr>,
-    /// The list of how long the parts are, if their lengths differ.
-    pub(crate) lengths: Option<Ref>,
+    pub(crate) layout: Layout,
     /// The type of the elements: tensors, or the numbers that 0-d parts hold.
     pub(crate) element: Type,
-    /// Their element type, if `tensor` is the list itself as one value, a sequence: tensors of any
+}
+
+/// How a tensor is divided into the elements of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Layout {
+    /// Single slices: the dimension is not in the elements.
+    Slices,
+    /// Parts of this length, except for a shorter last one.
+    Parts(Expr),
+    /// Parts whose lengths are in a list.
+    Jagged(Ref),
+    /// It is not divided: it is the list as one value, whose tensors have this element type and any
     /// sizes.
-    pub(crate) sequence: Option<DType>,
+    Sequence(DType),
 }
 
 impl DynList {
     /// The rows of a tensor, of any number: parts along the first dimension that do not have it.
     pub(crate) fn rows(tensor: Name, element: Type) -> Self {
-        Self { tensor, dim: 0, size: None, lengths: None, element, sequence: None }
+        Self { tensor, dim: 0, layout: Layout::Slices, element }
     }
 
     /// A list that is one value.
     pub(crate) fn of_sequence(tensor: Name, dtype: DType) -> Self {
-        Self { sequence: Some(dtype), ..Self::rows(tensor, Type::Tensor) }
+        Self { layout: Layout::Sequence(dtype), ..Self::rows(tensor, Type::Tensor) }
     }
 
     /// Whether both divide their tensors in the same way.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let plain = self.sequence.is_none() && other.sequence.is_none();
-        plain && (self.dim, &self.size, self.lengths) == (other.dim, &other.size, other.lengths)
+        let is_divided = !matches!(self.layout, Layout::Sequence(_));
+        is_divided && (self.dim, &self.layout) == (other.dim, &other.layout)
+    }
+
+    /// The list of the lengths of the parts, if they differ.
+    pub(crate) fn lengths(&self) -> Option<Ref> {
+        if let Layout::Jagged(lengths) = self.layout { Some(lengths) } else { None }
     }
 }
 

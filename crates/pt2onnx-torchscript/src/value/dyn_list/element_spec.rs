@@ -4,7 +4,7 @@ use crate::{
     eval::Evaluator,
     schema::Type,
     types::Symbols,
-    value::{DynList, Item, Ref, Value},
+    value::{Item, Ref, Value},
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -50,18 +50,18 @@ impl Evaluator<'_> {
 
     /// The same for the contents of a list.
     pub(crate) fn spec_of_item(&self, list: &Item) -> Option<ElementSpec> {
-        let DynList { tensor, element, lengths, dim, .. } = match list {
+        let parts = match list {
             Item::DynList(parts) => parts,
             Item::List { items, .. } => return self.spec_of(items.last()?),
             _ => return None,
         };
-        let meta = self.meta(tensor).ok()?;
-        let jagged = lengths.and_then(|_| usize::try_from(*dim).ok());
+        let meta = self.meta(&parts.tensor).ok()?;
+        let jagged = parts.lengths().and_then(|_| usize::try_from(parts.dim).ok());
         let sizes = match jagged {
             Some(dim) => all_but(&meta.sizes, dim),
             None => meta.sizes.get(1..)?.to_vec(),
         };
-        Some(ElementSpec { element: element.clone(), dtype: meta.dtype, sizes, jagged })
+        Some(ElementSpec { element: parts.element.clone(), dtype: meta.dtype, sizes, jagged })
     }
 
     /// The type of an element.

@@ -6,7 +6,7 @@ use crate::{
     eval::{Evaluator, Step, unsupported},
     schema::Type,
     value::{
-        DynList, Item, Ref, Value, args,
+        DynList, Item, Layout, Ref, Value, args,
         dyn_list::element_spec::{ElementSpec, all_but},
     },
 };
@@ -40,7 +40,7 @@ impl Evaluator<'_> {
         self.listed(&tensor, &elements)?;
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
         let rows = DynList::rows(tensor.clone(), Type::Tensor);
-        self.represent(list, DynList { dim: along, lengths: Some(lengths), ..rows });
+        self.represent(list, DynList { dim: along, layout: Layout::Jagged(lengths), ..rows });
         Ok(tensor)
     }
 
@@ -56,7 +56,7 @@ impl Evaluator<'_> {
     /// `stack` of elements whose sizes turn out to be the same.
     pub(crate) fn stack_jagged(&mut self, call: Call<'_>) -> Found {
         let (_, parts) = self.parts_of(&call.get(0))?;
-        let (Some(lengths), Ok(dim)) = (parts.lengths, call.int(1, 0)) else { return Ok(None) };
+        let (Some(lengths), Ok(dim)) = (parts.lengths(), call.int(1, 0)) else { return Ok(None) };
         let front = self.moved(parts.tensor.clone(), parts.dim, 0)?;
         let mut sizes = self.meta(&parts.tensor)?.sizes.clone();
         sizes.remove(usize::try_from(parts.dim).unwrap_or(0));
@@ -64,7 +64,8 @@ impl Evaluator<'_> {
         let sizes = self.int_list(sizes)?;
         let rows = self.aten_tensor("reshape", args![front, sizes])?;
         let tensor = self.moved(rows, 1, parts.dim + 1)?;
-        self.joined(&DynList { tensor, dim: 0, lengths: None, ..parts }, true, dim).map(Some)
+        self.joined(&DynList { tensor, dim: 0, layout: Layout::Slices, ..parts }, true, dim)
+            .map(Some)
     }
 
     /// `cat` along the dimension along which the elements are behind each other.
@@ -79,7 +80,7 @@ impl Evaluator<'_> {
     /// shorter ones.
     pub(crate) fn pad_jagged(&mut self, call: Call<'_>) -> Found {
         let (_, parts) = self.parts_of(&call.get(0))?;
-        let (Some(lengths), 0) = (parts.lengths, parts.dim) else { return Ok(None) };
+        let (Some(lengths), 0) = (parts.lengths(), parts.dim) else { return Ok(None) };
         let batch_first = call.get(1).as_bool().unwrap_or(false);
         let number = call.args.get(2).cloned().unwrap_or(Value::float(0.0));
         if call.args.get(3).is_some_and(|side| side.as_str() != Some("right")) {

@@ -12,7 +12,7 @@ use crate::{
     error::Problem,
     eval::{Evaluator, Step, unsupported},
     schema::Type,
-    value::{DynList, Item, Ref, Tuple, Value, args, dyn_list::element_spec::element_type},
+    value::{DynList, Item, Layout, Ref, Tuple, Value, args, dyn_list::element_spec::element_type},
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
@@ -44,13 +44,15 @@ impl Evaluator<'_> {
     pub(crate) fn part(&mut self, parts: &DynList, index: &Value) -> Step<Value> {
         let at = index.integer()?;
         self.not_sequence("an element", parts)?;
-        let part = match (parts.lengths, &parts.size) {
-            (Some(lengths), _) => {
+        let part = match &parts.layout {
+            Layout::Jagged(lengths) => {
                 let at = self.place(parts, index)?;
-                self.jagged_part(parts, lengths, at)?
+                self.jagged_part(parts, *lengths, at)?
             }
-            (None, None) => self.aten_tensor("select", args![&parts.tensor, parts.dim, index])?,
-            (None, Some(size)) => {
+            Layout::Slices | Layout::Sequence(_) => {
+                self.aten_tensor("select", args![&parts.tensor, parts.dim, index])?
+            }
+            Layout::Parts(size) => {
                 let at = match at.as_int() {
                     Some(known) if known < 0 => self.length(parts)? + known,
                     _ => at.clone(),
@@ -107,22 +109,21 @@ impl Evaluator<'_> {
 
     /// How many elements there are.
     pub(crate) fn length(&self, parts: &DynList) -> Step<Expr> {
-        if let Some(lengths) = parts.lengths {
-            return self.count(lengths);
+        match &parts.layout {
+            Layout::Jagged(lengths) => self.count(*lengths),
+            Layout::Parts(size) => {
+                Ok(self.constraints().simplify(&self.extent(parts)?.ceil_div(size)))
+            }
+            Layout::Slices | Layout::Sequence(_) => self.extent(parts),
         }
-        let total = self.extent(parts)?;
-        Ok(match &parts.size {
-            None => total,
-            Some(size) => self.constraints().simplify(&total.ceil_div(size)),
-        })
     }
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that
     /// change are.
     pub(crate) fn rows(&self, parts: &DynList) -> Step<Name> {
         self.not_sequence("such a change", parts)?;
-        match (&parts.size, parts.lengths, parts.dim) {
-            (None, None, 0) => Ok(parts.tensor.clone()),
+        match (&parts.layout, parts.dim) {
+            (Layout::Slices, 0) => Ok(parts.tensor.clone()),
             _ => unsupported(
                 "such a change of a list of parts of different sizes, whose number depends on data,",
             ),
@@ -179,7 +180,7 @@ impl Evaluator<'_> {
     fn join(&mut self, list: Ref, parts: &DynList, pieces: &[Name], of: &[Name]) -> Step<()> {
         let pieces = pieces.iter().map(Value::from).collect();
         let pieces = self.list(pieces, Some(Type::Tensor))?;
-        let along = if parts.lengths.is_some() { args![parts.dim] } else { Vec::new() };
+        let along = if parts.lengths().is_some() { args![parts.dim] } else { Vec::new() };
         let tensor = self.aten_tensor("cat", [vec![pieces], along].concat())?;
         self.listed(&tensor, of)?;
         self.put(list, DynList { tensor, ..parts.clone() });
@@ -201,7 +202,7 @@ impl Evaluator<'_> {
 
     /// The tensor of a list to which elements are added.
     fn growable(&self, parts: &DynList) -> Step<Name> {
-        if parts.lengths.is_some() { Ok(parts.tensor.clone()) } else { self.rows(parts) }
+        if parts.lengths().is_some() { Ok(parts.tensor.clone()) } else { self.rows(parts) }
     }
 
     /// A value as a piece of the list's tensor: a row that fits the others, or an element whose
@@ -209,7 +210,7 @@ impl Evaluator<'_> {
     fn piece(&mut self, parts: &DynList, item: &Value) -> Step<Name> {
         let part = self.as_part(item, &parts.element)?;
         let meta = self.meta(&parts.tensor)?;
-        let Some(lengths) = parts.lengths else {
+        let Some(lengths) = parts.lengths() else {
             let sizes = meta.sizes.get(1..).unwrap_or_default();
             self.same_type(self.meta(&part)?, (meta.dtype, sizes))?;
             return self.aten_tensor("unsqueeze", args![part, 0]);
@@ -273,21 +274,24 @@ impl Evaluator<'_> {
     }
 
     pub(crate) fn copied_dyn_list(&mut self, list: &Value) -> Step<Value> {
-        let (_, parts) = self.parts_of(list)?;
-        let lengths = parts.lengths.and_then(|lengths| self.state.heap.get(lengths.0).cloned());
-        let lengths = lengths.map(|lengths| self.alloc(lengths)).transpose()?;
-        self.new_dyn_list(DynList { lengths, ..parts })
+        let (_, mut parts) = self.parts_of(list)?;
+        if let Layout::Jagged(lengths) = &mut parts.layout
+            && let Some(copy) = self.state.heap.get(lengths.0).cloned()
+        {
+            *lengths = self.alloc(copy)?;
+        }
+        self.new_dyn_list(parts)
     }
 
     pub(crate) fn append_row(&mut self, list: &Value, item: &Value) -> Step<Value> {
         let (at, parts) = self.parts_of(list)?;
-        if parts.sequence.is_some() {
+        if let Layout::Sequence(_) = parts.layout {
             self.grow(at, item)?;
             return Ok(list.clone());
         }
         match self.extend_items(at, &parts, std::slice::from_ref(item)) {
             Err(Problem::Unsupported(_))
-                if self.policy.allow_sequences && parts.lengths.is_none() =>
+                if self.policy.allow_sequences && parts.lengths().is_none() =>
             {
                 self.grow(at, item)?;
             }
@@ -350,7 +354,7 @@ impl Evaluator<'_> {
         };
         let (a, b) = (self.meta(&parts.tensor)?, self.meta(&more.tensor)?);
         let along = usize::try_from(parts.dim).unwrap_or(0);
-        match (parts.lengths, more.lengths) {
+        match (parts.lengths(), more.lengths()) {
             (Some(_), Some(_)) if parts.dim == more.dim => {
                 self.length_of(&more.tensor, (a.dtype, &a.sizes), along)?;
             }
@@ -363,7 +367,7 @@ impl Evaluator<'_> {
         }
         let pieces = [self.growable(&parts)?, self.growable(&more)?];
         self.join(at, &parts, &pieces, &pieces)?;
-        if let (Some(lengths), Some(others)) = (parts.lengths, more.lengths) {
+        if let (Some(lengths), Some(others)) = (parts.lengths(), more.lengths()) {
             self.aten("extend", vec![Value::List(lengths), Value::List(others)])?;
         }
         Ok(list.clone())

@@ -5,7 +5,7 @@ use crate::{
     control::join::lengths,
     eval::{Evaluator, Step, expected, unsupported},
     schema::Type,
-    value::{DynList, Item, Ref, Value},
+    value::{DynList, Item, Layout, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name};
 use pt2onnx_tensor::DType;
@@ -13,11 +13,11 @@ use pt2onnx_tensor::DType;
 impl Evaluator<'_> {
     /// An error if a list is a sequence.
     pub(crate) fn not_sequence(&self, what: &str, parts: &DynList) -> Step<()> {
-        match parts.sequence {
-            None => Ok(()),
-            Some(_) => unsupported(format!(
+        match parts.layout {
+            Layout::Sequence(_) => unsupported(format!(
                 "{what} of a list of tensors of several sizes, whose length depends on data or sizes"
             )),
+            _ => Ok(()),
         }
     }
 
@@ -38,8 +38,8 @@ impl Evaluator<'_> {
     /// A list of tensors of one element type as a sequence.
     pub(crate) fn sequence_of(&mut self, list: &Item) -> Step<(Name, DType)> {
         match list {
-            Item::DynList(parts) if let Some(dtype) = parts.sequence => {
-                Ok((parts.tensor.clone(), dtype))
+            Item::DynList(DynList { layout: Layout::Sequence(dtype), tensor, .. }) => {
+                Ok((tensor.clone(), *dtype))
             }
             Item::DynList(parts) if parts.element == Type::Tensor => {
                 let dtype = self.meta(&parts.tensor)?.dtype;

@@ -5,7 +5,7 @@ use crate::{
     eval::{Evaluator, Step, overload::Bound, unsupported},
     schema::{Schema, Type},
     types::of_data,
-    value::{DynList, Value, args},
+    value::{DynList, Layout, Value, args},
 };
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::{Expr as Sym, Func, axis};
@@ -127,7 +127,8 @@ impl Evaluator<'_> {
             }
             (size, None, _) => {
                 let rows = DynList::rows(split.tensor.clone(), Type::Tensor);
-                return self.new_dyn_list(DynList { dim: split.dim, size, ..rows }).map(Some);
+                let layout = size.map_or(Layout::Slices, Layout::Parts);
+                return self.new_dyn_list(DynList { dim: split.dim, layout, ..rows }).map(Some);
             }
         };
         self.slices(&split, &step, count).map(Some)

@@ -6,7 +6,7 @@ use crate::{
     error::Problem,
     eval::{Evaluator, Step, unsupported},
     schema::Type,
-    value::{DynList, Ref, Value, args, dyn_list::element_spec::ElementSpec},
+    value::{DynList, Layout, Ref, Value, args, dyn_list::element_spec::ElementSpec},
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
@@ -71,7 +71,7 @@ impl Evaluator<'_> {
         let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
         let from_front = |dim: i64, rank: i64| if dim < 0 { dim + rank } else { dim };
         let from = from_front(parts.dim, rank);
-        if parts.size.is_some() {
+        if let Layout::Parts(_) = parts.layout {
             if !stacks && from_front(dim, rank) == from {
                 return Ok((&parts.tensor).into());
             }
@@ -135,15 +135,16 @@ impl Evaluator<'_> {
     /// The parts as one value.
     pub(crate) fn parts_output(&mut self, parts: &DynList) -> Step<Argument> {
         let tensor = Argument::Tensor(self.readable(&parts.tensor)?);
-        if parts.sequence.is_some() {
-            return Ok(tensor);
-        }
-        let mut args = vec![("self", tensor), ("dim", Argument::Int(parts.dim))];
-        if let Some(size) = &parts.size {
-            args.push(("size", self.argument(&Value::Int(size.clone()), &Type::Int)?));
-        }
-        if let Some(lengths) = parts.lengths {
-            args.push(("lengths", Argument::Tensor(self.lengths(lengths)?)));
+        let mut args = vec![("self", tensor.clone()), ("dim", Argument::Int(parts.dim))];
+        match &parts.layout {
+            Layout::Sequence(_) => return Ok(tensor),
+            Layout::Slices => {}
+            Layout::Parts(size) => {
+                args.push(("size", self.argument(&Value::Int(size.clone()), &Type::Int)?));
+            }
+            Layout::Jagged(lengths) => {
+                args.push(("lengths", Argument::Tensor(self.lengths(*lengths)?)));
+            }
         }
         self.one_value("list_of_parts", args)
     }
