@@ -87,6 +87,34 @@ impl Model {
         }
     }
 
+    /// Copies the nodes of another model's main graph to a place, with the functions that they
+    /// call. Inputs and constants of the other that are `given` become values of this
+    /// model; all its inputs must be. Returns what the other's outputs become.
+    ///
+    /// ```
+    /// use pt2onnx_ir::{InsertPoint, Model};
+    ///
+    /// let mut model: Model = "a (float[2] x) => (float[2] y) { y = Relu (x) }".parse()?;
+    /// let other: Model = "b (float[2] v) => (float[2] z) { z = Exp (v) }".parse()?;
+    /// let given = [(other.inputs()[0], model.output_values().next().unwrap())];
+    /// let outputs = model.copy_nodes(&other, &given, InsertPoint::End(Model::MAIN));
+    /// model.set_outputs(Model::MAIN, &outputs);
+    /// assert!(model.to_string().contains("(y)"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn copy_nodes(
+        &mut self,
+        other: &Model,
+        given: &[(Value, Value)],
+        at: InsertPoint,
+    ) -> Vec<Value> {
+        self.copy_functions(other, &other.functions);
+        let mut copy = Copier::new(other, self);
+        copy.values.extend(given.iter().map(|&(old, new)| (old, Some(new))));
+        copy.nodes(Self::MAIN, at);
+        other.output_values().filter_map(|v| copy.value(v)).collect()
+    }
+
     /// Replaces calls of the model's functions by their bodies, at any depth, and removes the
     /// functions. Nodes and values of the bodies get new names, except for those of the calls'
     /// results. Types of inner values are not inferred.

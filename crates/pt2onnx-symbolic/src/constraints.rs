@@ -189,6 +189,11 @@ impl Constraints {
         self.symbols.iter().map(|(name, range)| (name, *range))
     }
 
+    /// Whether some fact allows no value: no sizes fulfil all facts. False where that is not seen.
+    pub fn is_contradictory(&self) -> bool {
+        self.symbols.values().chain(self.derived.values()).any(Range::is_empty)
+    }
+
     /// Expressions that are 0.
     pub(crate) fn zeros(&self) -> &[Expr] {
         &self.zeros

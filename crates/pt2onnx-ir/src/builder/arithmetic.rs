@@ -43,6 +43,8 @@ impl Arithmetic<'_, '_> {
                     let base = self.element(base);
                     (1..n).fold(base, |power, _| self.cx.mul(power, base))
                 }
+                // ONNX's power of integers is an integer.
+                Some(..0) => self.cx.pow(self.double(base), self.double(exponent)),
                 _ => self.arithmetic(base, exponent, |a, b| self.cx.pow(a, b)),
             },
             View::Call(func, args) => self.call(func, args),
