@@ -33,7 +33,7 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             continue;
         }
         changed |= match model[id].op() {
-            "If" => branch(model, id).is_some() || shared(model, id),
+            "If" => branch(model, id).is_some() || share_heads(model, id),
             "Loop" => {
                 course(model, id, opset).is_some()
                     || stacked_rows(model, id, opset)
@@ -152,7 +152,7 @@ fn stacked(model: &mut Model, before: NodeId, value: Value) -> Value {
 }
 
 /// Results and nodes that both branches of an `If` have.
-fn shared(model: &mut Model, id: NodeId) -> Changed {
+pub(crate) fn share_heads(model: &mut Model, id: NodeId) -> Changed {
     let branches = licm::body(model, id, "then_branch").zip(licm::body(model, id, "else_branch"));
     let Some((yes, no)) = branches else { return false };
     let mut changed = false;

@@ -12,7 +12,8 @@ pub enum Measure {
     Nodes,
     /// Nodes that depend on inputs, then the lengths of the paths to them, then inputs of nodes.
     Paths,
-    /// Nodes, each as often as its body may run, then uses of what bodies and their nodes pass on.
+    /// Nodes, each as often as its body may run, then outputs of nodes with bodies, and uses of what
+    /// bodies and their nodes pass on.
     Runs,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),
@@ -87,13 +88,14 @@ fn runs(model: &Model, region: RegionId) -> u64 {
     sum
 }
 
-/// The uses of the outputs of nodes with bodies, and of the inputs of bodies.
+/// The outputs of nodes with bodies and their uses, and those of the inputs of bodies.
 fn passed_on(model: &Model, nodes: &[NodeId]) -> u64 {
     let uses = |v: &Value| model[*v].uses().len() as u64;
     let with_bodies = nodes.iter().filter(|&&n| model[n].regions().next().is_some());
     let passed = with_bodies.map(|&n| {
         let inner = model[n].regions().flat_map(|r| model[r].inputs());
-        model[n].outputs().iter().chain(inner).map(uses).sum::<u64>()
+        let outputs = model[n].outputs();
+        outputs.iter().chain(inner).map(uses).sum::<u64>() + outputs.len() as u64
     });
     passed.sum()
 }

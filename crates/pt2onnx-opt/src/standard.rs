@@ -2,7 +2,7 @@
 
 use crate::{
     Level, Options, Pass, Passes, Target, cleanup, cse, cse_layers, dead, fold, fold_control_flow,
-    fuse,
+    fuse, tail_merge,
 };
 use pt2onnx_ir::schema::CANONICAL_OPSET;
 
@@ -11,6 +11,7 @@ static STANDARD: &[&Pass] = &[
     &cleanup::CLEANUP,
     &fold::FOLD,
     &fold_control_flow::FOLD_CONTROL_FLOW,
+    &tail_merge::TAIL_MERGE,
     &cse::CSE,
     &dead::DEAD,
     &fuse::batch_norm::BATCH_NORM,

@@ -5,6 +5,7 @@ use crate::{
     GraphMut, analysis, contrib_types, eval, ml_types,
     opaque::{self, Raising},
     opsets::CONVERTED_OPSETS,
+    size_checks,
     sizes::{self, Computed},
     slices::{self, Ends},
     unreachable_branches::{self, Taken},
@@ -183,6 +184,7 @@ impl Walk<'_, '_> {
             let taken = taken.or_else(|| unreachable_branches::taken_by_users(&cx.model(), id));
             let types = match taken {
                 Some(branch) => unreachable_branches::types(&cx.model(), branch),
+                None if let Some(ty) = size_checks::checked(cx, id) => vec![Some(ty)],
                 None => cx.inferred(id).unwrap_or_default(),
             };
             let (outputs, differ) = {

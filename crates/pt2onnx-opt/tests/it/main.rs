@@ -15,8 +15,8 @@ mod types;
 use cases::run;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{
-    GraphMut, Options, Pass, Passes, Target, convert, fit, legalise, legalise_for, optimize,
-    optimize_imported,
+    GraphMut, Options, Pass, Passes, SizeCheck, SizeCheckError, Target, check_sizes, convert, fit,
+    legalise, legalise_for, optimize, optimize_imported,
 };
 use std::fmt::Display;
 
@@ -128,6 +128,25 @@ fn cse() {
 #[test]
 fn control() {
     run("control", |text, _| with_pass("fold-control-flow", text, &Options::default()));
+}
+
+#[test]
+fn tails() {
+    run("tail", |text, _| with_pass("tail-merge", text, &Options::default()));
+}
+
+/// A check of sizes keeps the types behind it, and stays.
+#[test]
+fn checks_of_sizes() {
+    run("size_checks", |text, condition| {
+        after(named(text), |model| {
+            let x = model.inputs()[0];
+            let check = SizeCheck { holds: condition.parse().unwrap(), reason: "too long".into() };
+            check_sizes(model, &[check], &[("N".into(), x, 0)])?;
+            optimize_imported(model, &Options::default());
+            Ok::<_, SizeCheckError>(())
+        })
+    });
 }
 
 #[test]
