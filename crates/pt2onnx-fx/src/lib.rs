@@ -45,7 +45,8 @@ pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
-    OutputKind, OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values,
+    OutputKind, OutputSpec, Site, SizeCondition, SourceLine, SymArg, TensorMeta, ValueMap,
+    ValueMeta, Values,
 };
 pub use inferred::{Contents, Outcome, Typed};
 pub use readable::readable;

@@ -16,6 +16,7 @@ mod value;
 mod value_map;
 
 pub use device::{Device, Layout, MemoryFormat};
+pub use guards::SizeCondition;
 pub use meta::{ModuleFrame, NodeMeta, SourceLine};
 pub use name::Name;
 pub use node::{ArgKind, Argument, CustomObj, Graph, NamedArg, Node, SymArg};
