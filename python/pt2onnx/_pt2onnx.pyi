@@ -20,6 +20,10 @@ Constant = object
 #: Element type and sizes.
 OutputType = tuple[str, Sequence[int | None]]
 
+#: The position of a model, why sizes are refused, or a condition with what to take if it holds and
+#: if not.
+Tree = int | str | tuple[str, "Tree", "Tree"]
+
 OPERATORS: list[str]
 
 class Failure(Exception):
@@ -94,6 +98,13 @@ def convert_program(
     constants: Sequence[Row],
     options: str,
     translations: Sequence[Translation],
+) -> Program: ...
+def choose(
+    programs: Sequence[Program],
+    tree: Tree,
+    dims: Mapping[str, tuple[str, int]],
+    ranges: Mapping[str, tuple[int, int | None]],
+    tested: Sequence[str],
 ) -> Program: ...
 def open_model(path: str) -> Program: ...
 def open_parts(model: bytes, data: Sequence[tuple[str, Lent]]) -> Program: ...

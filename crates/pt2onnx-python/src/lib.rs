@@ -3,6 +3,7 @@
 //! Layer 7. This is the only crate that knows Python, and it does not know PyTorch:
 //! `python/pt2onnx` hands it a program's JSON and the addresses of its weights.
 
+mod choose;
 mod convert;
 mod emit;
 mod errors;
@@ -34,6 +35,7 @@ fn _pt2onnx(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(convert::convert_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_module, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_program, module)?)?;
+    module.add_function(wrap_pyfunction!(choose::choose, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_model, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_parts, module)?)?;
     module.add_function(wrap_pyfunction!(tools::inspect, module)?)?;

@@ -44,6 +44,11 @@ impl Program {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same model, with the weights of this one.
+    pub fn shared(&self) -> OnnxProgram {
+        self.lock().shared()
+    }
+
     /// Runs `work`, while other Python threads continue.
     fn work<R: Send>(
         &self,

@@ -47,6 +47,7 @@ mod options;
 mod pipeline;
 mod program;
 mod random;
+mod regions;
 #[cfg_attr(not(feature = "ort"), path = "off/running.rs")]
 mod running;
 #[cfg_attr(not(feature = "ort"), path = "off/runtime.rs")]
@@ -74,7 +75,7 @@ pub use options::{
 pub use options::{Flags, words};
 #[doc(hidden)]
 pub use options::{kebab, of_type};
-pub use program::OnnxProgram;
+pub use program::{OnnxProgram, SizesOfInputs};
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Mutations, Provenance, Registry, UnsupportedOps};
 pub use pt2onnx_compress as compress;
@@ -101,6 +102,7 @@ pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_torchscript as torchscript;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
+pub use regions::{ChooseError, Tree};
 #[cfg(feature = "ort")]
 pub use running::{ArraysError, read_arrays};
 pub use runtime::RunError;

@@ -88,7 +88,7 @@ pub(crate) fn merge(
     scope: Scope,
     links: &[(String, String)],
 ) -> Result<(), JoinError> {
-    domains(first, &second)?;
+    import_domains(first, &second)?;
     let pairs = pairs(first, &second, links)?;
     let sizes = sizes(first, &second, scope, &pairs)?;
     dims::substitute(&mut second, &sizes, scope);
@@ -120,8 +120,8 @@ fn add_entries(to: &mut Metadata, from: Metadata) {
     }
 }
 
-/// Imports what the second model imports.
-fn domains(first: &mut Model, second: &Model) -> Result<(), JoinError> {
+/// Imports what the second model imports. Functions of one name must be the same.
+pub(crate) fn import_domains(first: &mut Model, second: &Model) -> Result<(), JoinError> {
     for (domain, &version) in &second.imports {
         let known = *first.imports.entry(domain.clone()).or_insert(version);
         if known != version {

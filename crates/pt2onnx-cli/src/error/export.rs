@@ -33,6 +33,7 @@ impl From<Error> for CommandError {
             | Error::Domain(_)
             | Error::Extract(_)
             | Error::Join(_)
+            | Error::Choose(_)
             | Error::Module(_)
             | Error::Compress(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),

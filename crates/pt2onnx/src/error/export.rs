@@ -3,8 +3,8 @@
 use super::failure::Failure;
 use crate::{
     dims::DimError, domains::DomainError, ir_version::IrVersionError, merge_models::JoinError,
-    modules::ModuleError, naming::NameError, options::OptionError, runtime::RunError,
-    weights::Misfit,
+    modules::ModuleError, naming::NameError, options::OptionError, regions::ChooseError,
+    runtime::RunError, weights::Misfit,
 };
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
@@ -67,6 +67,10 @@ pub enum Error {
     /// Two models cannot be joined ([`OnnxProgram::join`](crate::OnnxProgram::join)).
     #[error(transparent)]
     Join(Box<JoinError>),
+    /// Models of one program cannot be one model
+    /// ([`OnnxProgram::choose`](crate::OnnxProgram::choose)).
+    #[error(transparent)]
+    Choose(Box<ChooseError>),
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -147,6 +151,7 @@ impl Error {
             | Error::Domain(_)
             | Error::Extract(_)
             | Error::Join(_)
+            | Error::Choose(_)
             | Error::Module(_) => ErrorKind::Options,
             Error::Legalise(pt2onnx_opt::LegaliseError::Opset(_)) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
@@ -176,6 +181,12 @@ impl Error {
 impl From<JoinError> for Error {
     fn from(error: JoinError) -> Self {
         Self::Join(Box::new(error))
+    }
+}
+
+impl From<ChooseError> for Error {
+    fn from(error: ChooseError) -> Self {
+        Self::Choose(Box::new(error))
     }
 }
 

@@ -1,8 +1,11 @@
 //! A model, ready to be written.
 
+mod choose;
 mod reporting;
 mod rewriting;
 mod saving;
+
+pub use choose::SizesOfInputs;
 
 use crate::{domains, error::Error, naming, runtime::Loaded};
 use bytes::Bytes;
