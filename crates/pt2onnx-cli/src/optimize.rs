@@ -44,6 +44,11 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
         Ok(program)
     };
     let mut program = match (&args.merge, &args.model) {
+        _ if !args.choose.is_empty() => {
+            let programs: Vec<OnnxProgram> =
+                args.choose.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+            OnnxProgram::choose_by_conditions(&programs.iter().collect::<Vec<_>>())?
+        }
         (Some((first, second)), _) => {
             let mut program = read(first)?;
             program.join(&read(second)?, &args.connect)?;

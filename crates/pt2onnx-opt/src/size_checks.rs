@@ -197,6 +197,7 @@ fn computed(
     for (symbol, input, axis) in sources {
         cx.rebind_dim(symbol, inside(*input), *axis);
     }
+    given.iter().for_each(|(inside, _)| cx.bind_dims(*inside));
     let results = emit(&cx, &inside);
     let diagnostics = cx.take_diagnostics();
     if !diagnostics.is_empty() {

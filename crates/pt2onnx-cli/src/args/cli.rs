@@ -215,7 +215,7 @@ pub struct Diff {
 #[derive(Debug, Args)]
 pub struct Optimize {
     /// The model
-    #[arg(value_name = "MODEL.onnx", required_unless_present = "merge")]
+    #[arg(value_name = "MODEL.onnx", required_unless_present_any = ["merge", "choose"])]
     pub model: Option<PathBuf>,
     /// The file to write; it can be the model itself. `-` is standard output
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
@@ -231,6 +231,11 @@ pub struct Optimize {
     /// given several times
     #[arg(long, value_name = "OUT=IN", value_parser = values::pair::<String>, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
+    /// Instead of one model, several of one program, each right for some sizes of the inputs: the
+    /// first that is right for the sizes it gets. The conditions are those that a conversion wrote
+    /// into each model
+    #[arg(long, value_name = "A.onnx B.onnx", num_args = 2.., conflicts_with_all = ["model", "merge"], help_heading = "Optimisation")]
+    pub choose: Vec<PathBuf>,
     /// Report the effects of each pass, how often it had them, and why fusions did not apply
     #[arg(long, help_heading = "Optimisation")]
     pub explain: bool,

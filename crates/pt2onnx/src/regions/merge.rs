@@ -8,7 +8,7 @@ use super::{
 };
 use crate::dims::{self, Scope};
 use pt2onnx_ir::{
-    Attribute, Attributes, InsertPoint, Metadata, Model, RegionId, TensorType, Type, Value,
+    Attribute, Attributes, Def, InsertPoint, Metadata, Model, RegionId, TensorType, Type, Value,
     is_unknown,
 };
 use pt2onnx_opt::{SizeCheck, check_sizes, compute_conditions, infer_types, merge_branches};
@@ -235,6 +235,15 @@ impl Branches<'_> {
         }
     }
 
+    /// Whether a model has a number where the merged one has a name.
+    fn is_specialised(&self, model: &Model) -> bool {
+        model.inputs().iter().any(|&input| {
+            let merged = self.inputs.get(&name(model, input)).and_then(|v| self.merged.shape(*v));
+            let own = model.shape(input).into_iter().flatten();
+            own.zip(merged.into_iter().flatten()).any(|(own, merged)| own != merged)
+        })
+    }
+
     /// Copies a model to the end of a region; returns its outputs in the order of all.
     fn copy(&mut self, model: &Model, region: RegionId) -> Vec<Value> {
         let inputs = model.inputs().iter();
@@ -244,10 +253,25 @@ impl Branches<'_> {
         let first = self.merged.values().count();
         let results = self.merged.copy_nodes(model, &given, InsertPoint::End(region));
         self.weights.add(self.merged, first);
+        if self.is_specialised(model) {
+            forget_sizes(self.merged, first);
+        }
         let names: Vec<String> = model.output_values().map(|v| name(model, v)).collect();
         let place = |output: &String| names.iter().position(|name| name == output);
         let outputs = self.outputs.iter().filter_map(|o| results.get(place(o)?).copied());
         outputs.collect()
+    }
+}
+
+/// Makes the sizes of node results from a number on unknown: they hold only for some sizes.
+fn forget_sizes(model: &mut Model, first: usize) {
+    let made = model.values_from(first).filter(|(_, data)| matches!(data.def(), Def::Node(..)));
+    for value in made.map(|(value, _)| value).collect::<Vec<_>>() {
+        let rank = model.rank(value).unwrap_or_default();
+        let unknown: Vec<Expr> = (0..rank).map(|_| model.unknown_dim()).collect();
+        if let Some(Type::Tensor(TensorType { shape: Some(sizes), .. })) = &mut model[value].ty {
+            *sizes = unknown;
+        }
     }
 }
 
