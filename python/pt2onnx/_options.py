@@ -130,6 +130,9 @@ class ExportOptions(RewriteOptions, SaveOptions, total=False):
     nodes count up from it."""
     assume_finite: bool | None
     """Leave out nodes that only make NaN and infinities come out as in PyTorch."""
+    size_checks: bool | None
+    """Make the model fail for sizes of inputs for which the program was not exported, with the
+    reason as the name of the node that fails."""
     unsupported_ops: Literal["onnx", "fallthrough", "aten-fallback", "aten"] | None
     """How to treat ops that have no translation. Default: onnx."""
     aten_nodes: bool | None

@@ -25,7 +25,7 @@ pub(crate) fn read(
         opened => opened.map_err(Error::Archive)?,
     };
     let program = archive.program(options.program.as_deref()).map_err(Error::Archive)?;
-    let mut read = SourceProgram::exported(program, options)?;
+    let mut read = SourceProgram { archived: true, ..SourceProgram::exported(program, options)? };
     let others: Vec<String> =
         archive.models().filter(|name| *name != "model").map(|name| format!("`{name}`")).collect();
     if options.program.is_none() && !others.is_empty() {

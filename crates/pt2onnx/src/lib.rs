@@ -52,6 +52,7 @@ mod regions;
 mod running;
 #[cfg_attr(not(feature = "ort"), path = "off/runtime.rs")]
 mod runtime;
+mod size_conditions;
 mod source_program;
 mod torchscript_program;
 mod training;

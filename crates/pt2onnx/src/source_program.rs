@@ -11,6 +11,8 @@ use pt2onnx_report::Warning;
 pub(crate) struct SourceProgram {
     pub program: ExportedProgram,
     pub warnings: Vec<Warning>,
+    /// Whether it was read from an archive: whoever converts it did not see how it was captured.
+    pub archived: bool,
     /// The same program by cases of sizes, in case this one cannot be translated.
     pub case_split: Option<Box<SourceProgram>>,
 }
@@ -31,6 +33,6 @@ impl SourceProgram {
                 return Err(Error::Options(OptionError::OnlyTorchScript(option)));
             }
         }
-        Ok(Self { program, warnings: Vec::new(), case_split: None })
+        Ok(Self { program, warnings: Vec::new(), archived: false, case_split: None })
     }
 }

@@ -63,7 +63,7 @@ fn taken(mut flat: Attempt, options: &Options) -> Result<SourceProgram, Error> {
         Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
     };
     let warnings = flat.warnings.iter().map(warning).collect();
-    Ok(SourceProgram { program: flat.program, warnings, case_split: None })
+    Ok(SourceProgram { program: flat.program, warnings, archived: false, case_split: None })
 }
 
 /// The tensors of the saved module by their paths.

@@ -6,6 +6,7 @@ use super::{
     value::ValueMeta,
 };
 use pt2onnx_symbolic::{Expr, Symbol};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// A condition on the sizes of inputs under which a program is right.
@@ -91,8 +92,11 @@ impl ExportedProgram {
                 ));
             }
         }
-        all.retain(|one| one.holds.as_ref().is_none_or(|holds| !holds.is_static()));
-        all.dedup();
+        let mut seen = FxHashSet::default();
+        all.retain(|one| {
+            one.holds.as_ref().is_none_or(|holds| !holds.is_static())
+                && seen.insert((one.holds.clone(), one.holds.is_none().then(|| one.text.clone())))
+        });
         all
     }
 

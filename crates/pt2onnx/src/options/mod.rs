@@ -124,6 +124,9 @@ declare_options! {
         pub seed: Option<u32>, value_name = "N";
         /// Leave out nodes that only make NaN and infinities come out as in PyTorch.
         pub assume_finite: bool;
+        /// Make the model fail for sizes of inputs for which the program was not exported, with the
+        /// reason as the name of the node that fails.
+        pub size_checks: bool;
     }
     "Optimisation" for [Convert, Optimize] {
         /// How far to optimise: 0 not at all, 1 fold and simplify, 2 also fuse.

@@ -1,6 +1,9 @@
 //! The context of stages.
 
-use crate::{options::Options, training::TrainingOps, weights::DetachedWeights};
+use crate::{
+    options::Options, size_conditions::SizeConditions, training::TrainingOps,
+    weights::DetachedWeights,
+};
 use pt2onnx_aten::Registry;
 use pt2onnx_compress::{Compressed, Ranges};
 use pt2onnx_fx::ExportedProgram;
@@ -36,6 +39,10 @@ pub(crate) struct StageCx<'a> {
     /// The program after the passes over it, until the model has its dimensions.
     pub program: Option<ExportedProgram>,
     pub training: TrainingOps,
+    /// Whether the program was read from an archive.
+    pub archived: bool,
+    /// The conditions on sizes under which the program is right.
+    pub conditions: SizeConditions,
     pub weights: DetachedWeights,
     /// The model; empty until the program is lowered.
     pub model: Model,
@@ -73,6 +80,8 @@ impl<'a> StageCx<'a> {
             forget_graph: false,
             program: None,
             training: TrainingOps::default(),
+            archived: false,
+            conditions: SizeConditions::default(),
             weights: DetachedWeights::default(),
             model,
             imported: false,

@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Failed},
     options::Options,
     program::OnnxProgram,
+    size_conditions::SizeConditions,
     source_program::SourceProgram,
 };
 use Pipeline::{Export, Optimise};
@@ -58,7 +59,9 @@ const STAGES: &[Stage] = &[
     Stage::new("weight inputs", &[Optimise], stages::fold_weight_inputs).when(stages::folds_inputs),
     Stage::new("interface", &[Export, Optimise], stages::interface),
     Stage::new("dimensions", &[Export, Optimise], stages::dimensions),
+    Stage::new("size conditions", &[Export], stages::size_conditions),
     Stage::new("optimise", &[Export, Optimise], stages::optimise),
+    Stage::new("size checks", &[Export], stages::size_checks).when(|cx| cx.options.size_checks),
     Stage::new("seed", &[Export], stages::seed),
     Stage::new("domains", &[Export], stages::domains),
     Stage::new("legalise", &[Export], stages::legalise),
@@ -125,6 +128,8 @@ fn converted(
     let mut cx =
         StageCx::new(Export, options, options.passes()?, report, Model::new(options.opset));
     cx.registry = Some(registry);
+    cx.archived = source.archived;
+    cx.conditions = SizeConditions::new(source.program.size_conditions());
     cx.source = Some(Cow::Owned(source.program.clone()));
     cx.program = Some(source.program);
     cx.forget_graph = forget_graph;

@@ -85,6 +85,7 @@ pub(super) fn lower(cx: &mut StageCx) -> Result<(), Error> {
         }
     }
     cx.weights.find(&cx.model);
+    cx.conditions.find_places(&cx.model);
     metadata::write(&mut cx.model, cx.options);
     Ok(())
 }
@@ -138,6 +139,29 @@ pub(super) fn dimensions(cx: &mut StageCx) -> Result<(), Error> {
     dims::apply(&mut cx.model, Scope::of(cx.imported), constraints, cx.options)?;
     // The memory of the program is free for the next stages.
     cx.program = None;
+    Ok(())
+}
+
+/// Writes the conditions on sizes into the metadata, and warns of them: whoever converts an archive
+/// may not know them.
+pub(super) fn size_conditions(cx: &mut StageCx) -> Result<(), Error> {
+    cx.conditions.rename(&cx.model);
+    if cx.options.provenance != Provenance::None {
+        cx.conditions.write(&mut cx.model);
+    }
+    if cx.archived {
+        cx.warnings.extend(cx.conditions.warning(cx.options.size_checks));
+    }
+    Ok(())
+}
+
+/// Makes the model fail where the conditions on sizes do not hold.
+pub(super) fn size_checks(cx: &mut StageCx) -> Result<(), Error> {
+    let left = cx.conditions.check(&mut cx.model);
+    let text = |condition| {
+        format!("the option `size-checks` has no effect on the condition `{condition}`")
+    };
+    cx.warn(WarningKind::Specialised, left.into_iter().map(text));
     Ok(())
 }
 
