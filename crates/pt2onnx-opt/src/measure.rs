@@ -12,8 +12,8 @@ pub enum Measure {
     Nodes,
     /// Nodes that depend on inputs, then the lengths of the paths to them, then inputs of nodes.
     Paths,
-    /// Nodes, each as often as its body may run, then outputs of nodes with bodies, and uses of what
-    /// bodies and their nodes pass on.
+    /// Nodes, each as often as its body may run, then outputs of nodes with bodies, and uses of
+    /// values that bodies and their nodes pass on.
     Runs,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),

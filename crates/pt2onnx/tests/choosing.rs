@@ -1,4 +1,5 @@
-//! Several models of one program as one, which chooses by sizes: graphs, and numbers in ONNX Runtime.
+//! Several models of one program as one, which chooses by sizes: graphs, and numbers in ONNX
+//! Runtime.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -128,7 +129,7 @@ fn a_size_that_is_a_number_in_a_region() {
     assert!(run(&merged, 5).unwrap_err().contains("odd"));
 }
 
-/// What ranges and other conditions decide is no `If`; conditions are computed as Python does.
+/// Conditions are computed as Python does. Where ranges decide, there are no branches.
 #[test]
 fn conditions_are_as_in_python() {
     let (first, second) = (layers("Exp", "t"), layers("Sqrt", "t"));

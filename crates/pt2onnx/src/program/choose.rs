@@ -25,7 +25,7 @@ pub struct SizesOfInputs {
 }
 
 impl OnnxProgram {
-    /// Merges models of one program, each of which is right in a region of sizes, into one, which
+    /// Merges models of one program that are each right in a region of sizes into one, which
     /// chooses by a decision tree. All have the same inputs and outputs by name.
     ///
     /// - Conditions are over the names in `sizes`. Paths that no sizes take are left out.
@@ -95,8 +95,8 @@ impl OnnxProgram {
         Ok(merged)
     }
 
-    /// A copy of the model with its warnings, without the program that it was made from. Weights are
-    /// shared.
+    /// A copy of the model with its warnings, without the program that it was made from. Weights
+    /// are shared.
     pub fn shared(&self) -> Self {
         let mut copy = Self::new(self.model.clone(), self.report.clone(), SaveOptions::default());
         (copy.imported, copy.edited) = (self.imported, self.edited);

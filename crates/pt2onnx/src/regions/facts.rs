@@ -1,6 +1,5 @@
 //! Facts about sizes on a path of a decision tree.
 
-use super::tree::Tree;
 use pt2onnx_symbolic::{Constraints, Expr, Func, Symbol, View};
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -11,7 +10,7 @@ const MAX_POINTS: usize = 1 << 13;
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     known: Constraints,
-    /// Alternatives of which at least one holds.
+    /// Alternatives: at least one of each list holds.
     open: Vec<Vec<Expr>>,
     /// Whether no sizes fulfil the facts.
     impossible: bool,
@@ -26,10 +25,8 @@ struct Points {
 }
 
 impl Facts {
-    /// Facts about the sizes in a tree's conditions.
-    pub fn new(known: &Constraints, tree: &Tree) -> Self {
-        let mut symbols = BTreeSet::new();
-        tree.each_condition(&mut |condition| symbols.extend(condition.symbols()));
+    /// The facts of constraints, for conditions on these sizes.
+    pub fn new(known: &Constraints, symbols: BTreeSet<Symbol>) -> Self {
         let points = Points::new(known, symbols);
         Self { known: known.clone(), open: Vec::new(), impossible: false, points }
     }

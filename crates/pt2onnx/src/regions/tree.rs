@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, negated};
 use pt2onnx_symbolic::{Constraints, Expr, Func};
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 /// Trees of more leaves than this are refused.
 pub(super) const MAX_LEAVES: usize = 256;
@@ -192,9 +192,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for sizes of which these facts are known; `None` if no model is for any of them.
+    /// The plan for sizes with these facts; `None` if no model is for any of them.
     pub fn new(tree: &Tree, known: &Constraints) -> Option<Self> {
-        let closed = tree.closed(&Facts::new(known, tree))?;
+        let mut symbols = BTreeSet::new();
+        tree.each_condition(&mut |condition| symbols.extend(condition.symbols()));
+        let closed = tree.closed(&Facts::new(known, symbols))?;
         let mut leaves = Vec::new();
         closed.leaves(&mut Vec::new(), &mut leaves);
         let regions = grouped(leaves);
@@ -222,7 +224,6 @@ impl fmt::Display for Tree {
 mod tests {
     use super::*;
     use pt2onnx_symbolic::Range;
-    use std::collections::BTreeSet;
 
     fn parse(text: &str) -> Expr {
         Expr::parse(text).unwrap()
@@ -277,7 +278,7 @@ mod tests {
             shown(&two("t > 9"), &any),
             "(t <= 8 ? 0 : 1); no size unless (t > 9) | (t <= 8)"
         );
-        // Of several alternatives, all but one are impossible.
+        // All but one of several alternatives are impossible.
         let three =
             [vec![parse("t > 4"), parse("t <= 12")], vec![parse("t <= 4")], vec![parse("t > 12")]];
         assert_eq!(

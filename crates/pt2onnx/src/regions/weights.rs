@@ -1,4 +1,4 @@
-//! The weights of several models, each of which is stored once.
+//! The weights of several models: each is stored once.
 
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::{DType, Tensor};
