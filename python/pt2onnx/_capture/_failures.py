@@ -69,6 +69,8 @@ def _advice(
         return "`dynamo=False` or `fallback=True` gives a model for arguments like these only."
     if "ata-dependent" in text or "DataDependent" in text:
         return "Replace branches and sizes that depend on data: torch.where, torch.cond."
+    if any("Tensor.backward()" in str(error) for error in failures.values()):
+        return "Replace `y.backward()` by `torch.autograd.grad(y, x)`, which captures follow."
     if "onstraints violated" in text:
         return "Leave dimensions static that the code fixes, or give `Dim.AUTO`."
     return "Change this line, or the arguments."

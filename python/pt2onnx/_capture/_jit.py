@@ -131,6 +131,22 @@ def forgetting_failures() -> Generator[None, None, None]:
         raise
 
 
+def check_syntax(model: object) -> None:
+    """Raises the error of torch.jit.script if ``forward`` of a module has syntax that TorchScript
+    lacks: torch first looks through all modules within it, which takes long."""
+    forward: object = getattr(type(model), "forward", None)
+    if not isinstance(model, torch.nn.Module) or hasattr(forward, "_torchscript_modifier"):
+        return
+    if isinstance(model, torch.jit.ScriptModule) or "forward" in vars(model):
+        return
+    try:
+        frontend: Any = importlib.import_module("torch.jit.frontend")
+        frontend.get_jit_def(forward, "forward", self_name=type(model).__name__)
+    except Exception as error:
+        if type(error).__name__ in ("NotSupportedError", "UnsupportedNodeError"):
+            raise
+
+
 def ignore_deprecation() -> None:
     """Ignores the warnings that TorchScript is deprecated."""
     for kind in (FutureWarning, DeprecationWarning):

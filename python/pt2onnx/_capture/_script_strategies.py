@@ -30,13 +30,20 @@ class Tracing:
     """The trace of a call, or the error of PyTorch.
 
     ``symbolic`` are the translations of calls of autograd functions in it. ``holds`` is whether it
-    is right for other arguments, ``refuted`` how it is not.
+    is right for other arguments, ``refuted`` how it is not, and ``loop`` the note of
+    ``TraceWarning``.
     """
 
     made: Traced | Exception | None = None
     symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
     holds: bool = False
     refuted: str | None = None
+    loop: str | None = None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the module has run in Python."""
+        return isinstance(self.made, Traced)
 
     @property
     def traced(self) -> Traced:
@@ -104,7 +111,7 @@ class Trace:
         with attempt.calls_as_ops(tracing.symbolic):
             _trace.check_own(traced)
         attempt.traced, attempt.symbolic = traced.script(), tracing.symbolic
-        attempt.notes = traced.notes
+        attempt.notes = [tracing.loop] if tracing.loop else traced.notes
         if not attempt.notes:
             with attempt.calls_as_ops(tracing.symbolic):
                 attempt.notes = _trace.notes_at_other_sizes(traced, attempt.strict)
@@ -124,7 +131,8 @@ class ScriptModule:
 
     def capture(self, attempt: Attempt) -> Script:
         """The scripted module."""
-        script = _trace.script(attempt.model, attempt.call, attempt.strict)
+        has_run = attempt.tracing().has_run
+        script = _trace.script(attempt.model, attempt.call, attempt.strict, has_run)
         script.free_numbers, script.may_fix_numbers = attempt.free_numbers, False
         return script
 

@@ -221,7 +221,7 @@ class Capturer:
             with self._calls_as_ops(tracing.symbolic):
                 notes = _trace_check.check(traced, self._coverage.sizes)
         except _trace.TraceWarning as failure:
-            tracing.refuted = str(failure)
+            tracing.refuted, tracing.loop = str(failure), failure.loop
             raise
         tracing.holds = True
         return notes
@@ -250,6 +250,10 @@ class Capturer:
             error = _failures.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
         free = self._free
+        if (tracing := self._tracings.get(id(free))) and tracing.loop:
+            error = _failures.failed({Trace.name: _trace.TraceWarning(tracing.refuted)})
+            with contextlib.suppress(TorchExportError):
+                return self._by_script(error, translate, free, free_numbers=free is not call)
         if free is not call:
             args, kwargs = _numbers.as_tensors(call.args, call.kwargs)
             given = dataclasses.replace(plain, args=args, kwargs=kwargs)
@@ -352,7 +356,7 @@ class Capturer:
         Raises:
             TorchExportError: There is none.
         """
-        if self._allow_value_traces:
+        if self._allow_value_traces and not self._tracing(self._free).has_run:
             # The exporter of TorchScript lets errors of the module through.
             _trace.run(self._call)
         failures = dict(error.failures_by_strategy)
@@ -380,7 +384,7 @@ class Capturer:
                 self._script_failed = self._script_failed or isinstance(strategy, ScriptModule)
                 continue
             self._steps.say(f"{step} ✅")
-            if self._allow_value_traces:
+            if self._allow_value_traces and not self._tracing(call).loop:
                 self._warn_of_sizes()
             if isinstance(strategy, ValueTrace):
                 for note in attempt.notes:

@@ -3,12 +3,13 @@ capture."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import inspect
 import itertools
 import keyword
-import math
+import os
 import re
 import time
 import warnings
@@ -18,7 +19,7 @@ from typing import Any, cast
 import torch
 from torch.jit import _trace as torch_trace
 
-from .. import _compare, _errors, _examples, _leaves, _objects, _shapes, _symbolic
+from .. import _compare, _errors, _examples, _frames, _leaves, _objects, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model
@@ -42,7 +43,14 @@ from ._torch_export import Call, as_module
 
 
 class TraceWarning(Exception):
-    """A trace that holds for its arguments only. The text has the reason."""
+    """A trace that holds for its arguments only. The text has the reason.
+
+    ``other`` is the trace for other arguments, if one was made. ``loop`` is a note if code runs as
+    often as a size decides: no capture of Python code has such a size as a dynamic one.
+    """
+
+    other: Traced | None = None
+    loop: str | None = None
 
 
 @dataclasses.dataclass
@@ -61,7 +69,8 @@ class Traced:
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
     Python code that read values of tensors. ``sizes`` are its reads of sizes. ``run`` is the run of
     the module before, if there was one. ``writes`` is whether the trace may write to memory of the
-    module. ``warnings`` are those of libraries.
+    module. ``results`` are those of the module while it was traced, if they are kept. ``warnings``
+    are those of libraries.
     """
 
     call: Call
@@ -72,6 +81,7 @@ class Traced:
     sizes: _size_reads.SizeReads
     run: Run | None
     writes: bool
+    results: list[torch.Tensor]
     warnings: list[str] = dataclasses.field(default_factory=list[str])
 
     @property
@@ -102,19 +112,21 @@ class Traced:
         return frozenset(node.kind() for node in graph.nodes())
 
 
-def script(model: Model, call: Call, strict: bool) -> Script:
+def script(model: Model, call: Call, strict: bool, has_run: bool) -> Script:
     """The module or function in TorchScript.
 
     Args:
         model: The model that the user gave.
         call: Its module.
         strict: Whether the module must take other sizes of the dynamic dimensions.
+        has_run: Whether the module has run in Python.
 
     Raises:
         Exception: The errors of PyTorch, also those of running the module.
     """
     # A module that fails in Python has no model, even if it can be translated.
-    run(call)
+    if not has_run:
+        run(call)
     if strict:
         run_at_other_sizes(call)
     with (
@@ -124,6 +136,7 @@ def script(model: Model, call: Call, strict: bool) -> Script:
         warnings.catch_warnings(),
     ):
         _jit.ignore_deprecation()
+        _jit.check_syntax(model)
         scripted: object = cast(Any, torch.jit).script(model)
         found = _script.of_model(scripted, call.args, call.kwargs, call.shapes)
         found.run = cast("Callable[..., Any]", scripted)
@@ -192,13 +205,20 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
         raise
     except Exception as error:
         return error
+    again: Traced | None = None
+    if any(check.problem for check in checks) and _suppresses(traced):
+        # torchvision has other formulas for code that is traced, which choose others of the boxes
+        # that have one score.
+        again = trace_call(other, traced.run, keep_results=True)
+        checks = [_compare.compare("", *pair) for pair in zip(found, again.results, strict=True)]
     for check in checks:
-        alike = math.isfinite(check.max_abs_diff)
-        if check.problem and not (alike and _suppresses(traced)):
+        if check.problem:
             text = f"the trace returns something else than the module: {check.problem}"
-            raise TraceWarning(text)
+            warning = TraceWarning(text)
+            warning.other = again
+            raise warning
     if other is not traced.call and not any(map(_is_telling, found)):
-        graphs = traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph
+        graphs = traced.code.inlined_graph, trace_call(other, traced.run).code.inlined_graph
         if notes := differences(*graphs):
             raise TraceWarning(notes[0])
     return None
@@ -220,16 +240,16 @@ def check_own(traced: Traced) -> None:
 
 
 def _suppresses(traced: Traced) -> bool:
-    """Whether a trace has a non-maximum suppression: torchvision computes it by another formula
-    while it is traced, which chooses others of the boxes that have one score."""
+    """Whether a trace has a non-maximum suppression."""
     return bool(traced.code.inlined_graph.findAllNodes("torchvision::nms"))
 
 
 def _is_telling(result: torch.Tensor) -> bool:
-    """Whether a result shows how it was computed: its elements are not all equal."""
+    """Whether a result shows how it was computed: its elements are not all equal, nor all NaN."""
+    flat = result.flatten()
     if result.numel() < 2:
-        return result.numel() == 1
-    return bool((result != result.flatten()[0]).any())
+        return bool((flat == flat).any())
+    return bool(((flat != flat[0]) & ((flat == flat) | (flat == flat)[0])).any())
 
 
 def run_at_other_sizes(call: Call) -> None:
@@ -257,7 +277,7 @@ def notes_at_other_sizes(traced: Traced, strict: bool) -> list[str]:
         try:
             other = dataclasses.replace(traced.call, args=example.args, kwargs=example.kwargs)
             return differences(
-                traced.code.inlined_graph, _trace_call(other, traced.run).code.inlined_graph
+                traced.code.inlined_graph, trace_call(other, traced.run).code.inlined_graph
             )
         except Exception as error:
             notes = [fails(error)] if strict else []
@@ -308,6 +328,34 @@ def differences(one: JitGraph, other: JitGraph) -> list[str]:
     return [f"The code does something else at other sizes ({place})"]
 
 
+def loop(traced: Traced, other: Traced) -> str | None:
+    """A note on the first code that runs as often as a size decides; None if there is none.
+
+    Args:
+        traced: The trace.
+        other: The trace for arguments of other sizes.
+    """
+    ours, theirs = (_counts(one.code.inlined_graph) for one in (traced, other))
+    stacks = (stack for stack, count in ours.items() if theirs.get(stack, count) != count)
+    root = _frames.torch_root()
+    own = (line for stack in stacks for line in stack if not line.startswith(root))
+    place = next(own, None)
+    return place and f"The code runs as often as a size of the example decides ({place})"
+
+
+def _counts(graph: JitGraph) -> collections.Counter[tuple[str, ...]]:
+    """The number of nodes by the lines of Python that made them."""
+    return collections.Counter(lines for node in graph.nodes() if (lines := _lines(node)))
+
+
+def _lines(node: JitNode) -> tuple[str, ...]:
+    """The lines of the stack of a node within the module, the innermost first."""
+    frames = re.findall(r"^(.+)\((\d+)\): ", node.sourceRange(), re.MULTILINE)
+    package = os.path.dirname(os.path.dirname(__file__))
+    inner = itertools.takewhile(lambda frame: not frame[0].startswith(package), frames)
+    return tuple(f"{file}:{line}" for file, line in inner)
+
+
 def _same_node(one: JitNode, other: JitNode) -> bool:
     if _symbolic.function_of(one.kind()) != _symbolic.function_of(other.kind()):
         return False
@@ -336,25 +384,35 @@ def traced(call: Call, other: Call | None = None) -> Traced:
         Exception: The errors of PyTorch.
     """
     if other is None and call.snapshot.is_small:
-        return _trace_call(call, None)
+        return trace_call(call, None)
     run = None
     if other is not None:
         with contextlib.suppress(Exception):
             run = _run_before(other)
-    return _trace_call(call, run or _run_before(call))
+    return trace_call(call, run or _run_before(call))
 
 
-def _trace_call(call: Call, run: Run | None) -> Traced:
+def trace_call(call: Call, run: Run | None, *, keep_results: bool = False) -> Traced:
+    """Traces a module or function.
+
+    Args:
+        call: The module.
+        run: A run of it.
+        keep_results: Whether the trace has the results of the module while it was traced.
+
+    Raises:
+        Exception: The errors of PyTorch.
+    """
     try:
-        return _trace_once(call, run)
+        return _trace_once(call, run, keep_results)
     except TypeError as error:
         if not _causal.is_about(error):
             raise
     with _causal.computed(as_module(call.model)):
-        return _trace_once(call, run)
+        return _trace_once(call, run, keep_results)
 
 
-def _trace_once(call: Call, run: Run | None) -> Traced:
+def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
     writes = run is None or call.snapshot.writes
     module = as_module(call.model)
     forward: Callable[..., object] = module.forward
@@ -373,8 +431,10 @@ def _trace_once(call: Call, run: Run | None) -> Traced:
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
         with _data.followed(module, call.snapshot):
             results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
+        recorded[:] = results if keep_results else ()
         return results if len(results) != 1 else results[0]
 
+    recorded: list[torch.Tensor] = []
     inputs = _input_names(paths)
     _sign(flat, inputs)
     gradients = _gradients.GradientLog()
@@ -397,13 +457,15 @@ def _trace_once(call: Call, run: Run | None) -> Traced:
         else:
             tracer = cast(Any, torch.jit).trace
             code = tracer(module, examples, check_trace=False, strict=False)
+        # Buffers among them get their values back.
+        results = [result.detach().clone() for result in recorded]
     gradients.check()
     _inline_functions(code)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
     notes = [_note(w) for w in of_tracer if w.filename != __file__]
     notes = list(dict.fromkeys(notes))
-    found = Traced(call, code, flat, leaves, notes, sizes, run, writes)
+    found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -65,7 +66,13 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     wanted = 3 if traced.notes or traced.sizes.any or has_pieces else 1
     found: list[Exception | None] = []
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces)):
-        found.append(_trace.compare(traced, call))
+        try:
+            found.append(_trace.compare(traced, call))
+        except _trace.TraceWarning as warning:
+            with contextlib.suppress(Exception):
+                again = warning.other or _trace.trace_call(call, traced.run)
+                warning.loop = _trace.loop(traced, again)
+            raise
         # At two sizes that are no borders at least.
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
         if enough or time.process_time() - start > budget:

@@ -140,6 +140,29 @@ def test_errors_are_short(capfd: pytest.CaptureFixture[str]) -> None:
         assert captured.out == captured.err == ""
 
 
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_backward_in_forward(dynamo: bool) -> None:
+    """The error has the line, and a function that captures follow."""
+
+    class Slope(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x.detach().clone().requires_grad_(True)
+            with torch.enable_grad():
+                self.linear(x).square().sum().backward()
+            assert x.grad is not None
+            return x.grad
+
+    with pytest.raises(pt2onnx.TorchExportError) as caught:
+        pt2onnx.export(Slope().eval(), (torch.rand(2, 4),), dynamo=dynamo)
+    text = str(caught.value)
+    assert "self.linear(x).square().sum().backward()`" in text
+    assert "torch.autograd.grad" in text.splitlines()[-1]
+
+
 def test_report(tmp_path: pathlib.Path) -> None:
     program = pt2onnx.export(Net().eval(), (X,), report=True, artifacts_dir=tmp_path / "made")
     (name,) = files(tmp_path / "made")

@@ -134,13 +134,13 @@ def test_names_and_roles_of_weights() -> None:
 def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Inputs that are kept and later strategies use the first trace."""
     made: list[Any] = []
-    once = _trace._trace_call
+    once = _trace.trace_call
 
     def counted(call: Captured, run: _trace.Run) -> Any:
         made.append([tuple(leaf.value.shape) for leaf in _trace.tensor_leaves(call)])
         return once(call, run)
 
-    monkeypatch.setattr(_trace, "_trace_call", counted)
+    monkeypatch.setattr(_trace, "trace_call", counted)
     axes = {"x": {0: "n"}, "y": {0: "n"}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -165,6 +165,14 @@ class Jumps(torch.nn.Module):
 def test_refuted_traces_warn() -> None:
     with pytest.warns(match="may be wrong"):
         exported(Jumps())
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_results_without_numbers(rows: int) -> None:
+    """They do not show that the trace has a size of its example."""
+    nan = float("nan")
+    program = exported(lambda x: (x[:rows] * nan * float(x.shape[0])).sum(-1))
+    assert program._capture_strategy != "TraceStrategy"
 
 
 TABLE = torch.arange(8.0)

@@ -1,0 +1,113 @@
+"""dynamo=False: code that runs as often as a dynamic size decides."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pt2onnx
+import pytest
+import torch
+from helpers import same
+from pt2onnx._capture import _strategies
+
+AXES = {"x": {0: "batch"}}
+
+
+class Rows(torch.nn.Module):
+    """A loop over the batch, which TorchScript knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows: list[torch.Tensor] = []
+        for i in range(x.shape[0]):
+            rows.append(self.linear(x[i]) * i)
+        return torch.stack(rows)
+
+
+class Unscriptable(Rows):
+    """A loop over the batch, which TorchScript does not know."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        import math
+
+        return torch.stack([self.linear(x[i]) * math.cos(i) for i in range(x.shape[0])])
+
+
+class Suppressed(torch.nn.Module):
+    """Boxes of each image are suppressed, up to a number of images that has no effect on sizes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        from torchvision.ops import nms
+
+        found = x.new_zeros(x.shape[0], 3)
+        for i in range(x.shape[0]):
+            corner = x[i, :, :2].abs()
+            boxes = torch.cat([corner, corner + 1 + x[i, :, 2:].abs()], dim=1)
+            kept = nms(boxes, x[i, :, 0], 0.5)[:3]
+            found[i] = torch.nn.functional.pad(x[i, kept, 0], [0, 3 - kept.shape[0]])
+        return found
+
+
+class Padded(torch.nn.Module):
+    """One image, whose batched suppression has another formula while it is traced."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        from torchvision.ops import batched_nms
+
+        corner = (x[:, :2] * 4).round()
+        boxes = torch.cat([corner, corner + 2], dim=1)
+        kept = batched_nms(boxes, torch.ones_like(x[:, 0]), (x[:, 2] > 0).long(), 0.5)
+        return boxes[kept].sum(0)
+
+
+def exported(
+    module: torch.nn.Module, x: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> tuple[pt2onnx.ONNXProgram, list[str]]:
+    """The model and its warnings. torch.export is not used."""
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise AssertionError("torch.export has no such sizes")
+
+    monkeypatch.setattr(_strategies._torch_export, "capture", fails)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        program = pt2onnx.export(
+            module.eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=AXES
+        )
+    return program, [str(one.message) for one in seen]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_loops_become_loops(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = Rows()
+    program, notes = exported(module, torch.rand(batch, 4), monkeypatch)
+    assert program._capture_strategy == "ScriptStrategy" and not notes
+    for size in (1, 2, 5):
+        x = torch.rand(size, 4)
+        same(program(x), module(x))
+
+
+def test_loops_that_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, notes = exported(Unscriptable(), torch.rand(3, 4), monkeypatch)
+    assert program._capture_strategy == "LenientTraceStrategy"
+    assert len(notes) == 1 and "as often as a size of the example decides" in notes[0]
+    assert "test_loops.py:" in notes[0]
+
+
+def test_suppression_for_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The results of another batch have the right sizes, but those of one image are zeros."""
+    pytest.importorskip("torchvision")
+    program, notes = exported(Suppressed(), torch.randn(1, 9, 4), monkeypatch)
+    assert program._capture_strategy == "LenientTraceStrategy"
+    assert len(notes) == 1 and "as often as a size of the example decides" in notes[0]
+
+
+def test_suppression_by_another_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the module computes while it is traced is what its trace has to compute."""
+    pytest.importorskip("torchvision")
+    program, notes = exported(Padded(), torch.rand(3000, 4), monkeypatch)
+    assert program._capture_strategy == "TraceStrategy" and not notes
