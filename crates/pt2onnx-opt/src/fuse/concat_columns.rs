@@ -184,7 +184,8 @@ fn is_by_column(model: &Model, id: NodeId) -> bool {
 fn joined(parts: Vec<Tensor>, rows: usize, shape: impl Into<Vec<usize>>) -> Option<Tensor> {
     let dtype = parts.first()?.dtype();
     let rows = Rows { rows, element: dtype.bits() / 8, parts };
-    let whole = |part: &Tensor| rows.width(part).is_multiple_of(rows.unit());
+    let unit = rows.unit();
+    let whole = |part: &Tensor| rows.width(part).is_multiple_of(unit);
     let has_values = |part: &Tensor| part.compute().is_some() || part.storage().is_some();
     if !rows.parts.iter().all(|part| has_values(part) && whole(part)) {
         return None;
