@@ -192,7 +192,36 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if isinstance(one, torch.Tensor):
                     with without_modes():
                         self._storages.save(one)
-        return func(*args, **kwargs) if kwargs else func(*args)
+        try:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        except RuntimeError:
+            tensors = _with_tensors(func, args)
+            if tensors is None:
+                raise
+            return func(*tensors, **(kwargs or {}))
+
+
+def _with_tensors(op: Any, args: Sequence[object]) -> list[object] | None:
+    """The arguments of an operator, with tensors in place of numbers that it refuses; None if there
+    are none: code in TorchScript calls it with a constant of Python, which a mode gets as a
+    number."""
+    schema = getattr(op, "_schema", None)
+    if schema is None or torch._C._should_allow_numbers_as_tensors(schema.name.split("::")[1]):
+        return None
+    made = list(args)
+    for at, (value, argument) in enumerate(zip(args, schema.arguments, strict=False)):
+        if isinstance(value, (bool, int, float, complex)) and str(argument.type) == "Tensor":
+            made[at] = _like(value, args[0])
+    return made if any(one is not other for one, other in zip(made, args, strict=True)) else None
+
+
+def _like(value: complex, other: object) -> torch.Tensor:
+    """A number as a tensor, of the type of another one if that is of its kind."""
+    made = torch.tensor(value)
+    if isinstance(other, torch.Tensor) and other.dtype != torch.bool != made.dtype:
+        alike = made.is_floating_point() == other.is_floating_point()
+        return made.to(other.dtype) if alike and not made.is_complex() else made
+    return made
 
 
 def _written(op: Any) -> list[tuple[int, str]]:

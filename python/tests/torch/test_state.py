@@ -18,6 +18,7 @@ import numpy
 import pt2onnx
 import pytest
 import torch
+from pt2onnx._state import Snapshot
 
 nn = torch.nn
 
@@ -390,3 +391,31 @@ def test_results_that_are_restored(dynamo: bool) -> None:
     program = pt2onnx.export(module, (torch.ones(3),), dynamo=dynamo, verify=True)
     assert program.verification is not None and program.verification.ok
     assert not module.seen and not module.sum.any()
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.float16, torch.float32, torch.bool])
+def test_writes_of_torchscript_are_seen(kind: torch.dtype) -> None:
+    """Constants that code in TorchScript shares between operators reach modes as numbers, which
+    ``index_put_`` refuses."""
+    module = nn.Linear(4, 4)
+    old = module.weight.detach().clone()
+
+    def marked(x: torch.Tensor, at: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        weight.index_put_((at - 1,), x.sum())
+        mask = torch.zeros(x.shape, dtype=kind)
+        mask[(torch.arange(x.shape[0]), (at - 1) // 2)] = 1
+        return mask
+
+    at = torch.tensor([1, 2, 3])
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        args = torch.rand(2, 4), at[:2], module.weight
+        traced = torch.jit.trace(marked, args, check_trace=False)
+    module.weight.data.copy_(old)
+    snapshot = Snapshot(module)
+    for _ in range(4):
+        with snapshot.kept(), torch.no_grad():
+            found = traced(torch.rand(3, 4), at, module.weight)
+        assert torch.equal(module.weight, old)
+        assert found.dtype == kind
+        assert found.nonzero().tolist() == [[0, 0], [1, 0], [2, 1]]
