@@ -415,6 +415,7 @@ def trace_call(call: Call, run: Run | None, *, keep_results: bool = False) -> Tr
 def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
     writes = run is None or call.snapshot.writes
     module = as_module(call.model)
+    versions = _versions(module)
     forward: Callable[..., object] = module.forward
     args, kwargs = call.args, call.kwargs
     names = _leaves.positional_names(forward, len(args), kwargs)
@@ -440,7 +441,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
     gradients = _gradients.GradientLog()
     with (
         # The tracer does not see convolutions that a mode of Python dispatches.
-        call.snapshot.kept(exports=True, parameters=run is None),
+        call.snapshot.kept(exports=True, parameters=call.snapshot.is_small),
         _patches.replaced(module, "forward", flat),
         _patches.exporting(),
         warnings.catch_warnings(record=True) as caught,
@@ -459,6 +460,8 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
             code = tracer(module, examples, check_trace=False, strict=False)
         # Buffers among them get their values back.
         results = [result.detach().clone() for result in recorded]
+    # The run before may have gone another way, at other sizes or as it was not traced.
+    writes = writes or versions != _versions(module)
     gradients.check()
     _inline_functions(code)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
@@ -471,6 +474,11 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others
     ]
     return found
+
+
+def _versions(module: torch.nn.Module) -> list[int]:
+    """How often parameters were written to."""
+    return [one._version for one in module.parameters() if not one.is_inference()]
 
 
 def _inline_functions(code: Any) -> None:

@@ -103,6 +103,32 @@ def test_buffers_are_left_as_they_were(rows: int, options: dict[str, Any]) -> No
         torch.testing.assert_close(buffer, values)
 
 
+class Counts(torch.nn.Module):
+    """Writes to a parameter through a view: always, while it is traced, or at one size only."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+        self.when = when
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        cases = {"always": True, "traced": torch.jit.is_tracing(), "size": int(x.shape[0]) == 4}
+        if cases[self.when]:
+            self.linear.weight.detach().view(-1)[1:3].add_(1)
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("when", ["always", "traced", "size"])
+@pytest.mark.parametrize("axes", [None, {"x": {0: "n"}}])
+def test_parameters_are_left_as_they_were(when: str, axes: Any) -> None:
+    module = Counts(when).eval()
+    old = module.linear.weight.detach().clone()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pt2onnx.export(module, (X,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    assert torch.equal(module.linear.weight, old)
+
+
 def test_weights_of_traces_are_lent() -> None:
     module = torch.nn.Linear(512, 512).eval()
     script = _trace.traced(Captured(module, (torch.rand(2, 512),), {}, None)).script()
