@@ -7,7 +7,8 @@ use crate::{
     verdict::Verdict,
 };
 use pt2onnx::{
-    End, Exporter, ProgramSummary, Report, StoredTensors, TorchScriptSummary, printable::message,
+    End, Exporter, ProgramSummary, Report, StoredTensors, TorchScriptSummary, WarningKind,
+    printable::message,
 };
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Write};
@@ -89,6 +90,11 @@ fn describe(out: &mut String, report: &Report, error: Option<&CommandError>) -> 
             };
             writeln!(out, "  {:width$} {:>6}{verdict}", message(&op.op), op.count)?;
         }
+    }
+    let sizes = report.warnings.iter().filter(|w| w.kind == WarningKind::Specialised);
+    for (i, warning) in sizes.enumerate() {
+        let space = if i == 0 { "\n" } else { "" };
+        writeln!(out, "{space}warning: {}", message(&warning.message))?;
     }
     match error {
         Some(error) => {

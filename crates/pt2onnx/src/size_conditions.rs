@@ -53,8 +53,17 @@ impl SizeConditions {
         for one in &mut self.all {
             one.holds = one.holds.take().map(|holds| holds.substitute(&size));
         }
-        self.all
-            .retain(|one| one.holds.as_ref().is_none_or(|holds| known.decide(holds) != Some(true)));
+        // Simple ones first: others often follow from them.
+        self.all.sort_by_cached_key(|one| {
+            let holds = one.holds.as_ref();
+            holds.map_or((0, 0), |holds| (holds.symbols().len(), holds.to_string().len()))
+        });
+        self.all.retain(|one| {
+            let Some(holds) = &one.holds else { return true };
+            let follows = known.decide(holds) == Some(true);
+            known.assume(holds);
+            !follows
+        });
     }
 
     fn holds(&self) -> impl Iterator<Item = &Expr> {
@@ -215,7 +224,9 @@ fn in_python(condition: &Expr) -> String {
     };
     let Some((a, sign, b)) = relation else { return condition.to_string() };
     match a.view() {
-        View::Call(Func::Mod | Func::PythonMod, [x, k]) if x.as_symbol().is_some() => {
+        View::Call(Func::Mod | Func::PythonMod, [x, k])
+            if x.as_symbol().is_some() && k.is_static() =>
+        {
             format!("{x} % {k} {sign} {b}")
         }
         _ => format!("{a} {sign} {b}"),

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 DYNAMIC = torch.export.Dim.DYNAMIC
 
 
-
 class Limit(nn.Module):
     """Decides by a size."""
 
@@ -69,6 +68,11 @@ def test_conversion_warns_of_sizes(tmp_path: Path) -> None:
         pt2onnx.convert(limit(tmp_path / "m.pt2", 5), rename_dim={"x.1": "t"})
 
 
+def test_inspect_warns_of_sizes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _pt2onnx.command(["pt2onnx", "inspect", limit(tmp_path / "m.pt2", 5)]) == 0
+    assert "\nwarning: the model holds only where" in capfd.readouterr().out
+
+
 @pytest.mark.skipif(TORCH < (2, 9), reason="older archives have ranges only")
 @pytest.mark.parametrize(
     ("module", "args", "shapes", "text"),
@@ -106,7 +110,7 @@ def test_checks_fail_with_the_reason(tmp_path: Path, opset: int) -> None:
         x = torch.rand(2, size)
         np.testing.assert_allclose(run(model, x), Limit()(x).numpy(), rtol=1e-5)
     for size in (9, 20):
-        with pytest.raises(Exception, match="the model holds only where .* 8"):
+        with pytest.raises(Exception, match=r"the model holds only where .* 8"):
             run(model, torch.rand(2, size))
 
 
