@@ -61,7 +61,7 @@ pub fn compute_conditions(
 /// let check = SizeCheck { holds: Expr::parse("n <= 8")?, reason: "n is at most 8".into() };
 /// let x = model.inputs()[0];
 /// check_sizes(&mut model, &[check], &[("n".into(), x, 0)])?;
-/// assert_eq!(model.graph_nodes().len(), 7);
+/// assert!(model.to_string().contains("Reshape"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
