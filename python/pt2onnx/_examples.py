@@ -31,12 +31,15 @@ GROWTHS: tuple[Growth, ...] = (lambda size: size + 1, lambda size: size * 2 or 2
 
 
 def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
-    """The tensor with another size of a dimension: rows are repeated, or zeros if there are
-    none."""
+    """The tensor with another size of a dimension: rows are repeated, or zeros if there are none.
+    Integers stay sorted."""
     count = tensor.shape[axis]
     if not count:
         return tensor.new_zeros((*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]))
-    return tensor.index_select(axis, torch.arange(size, device=tensor.device) % count)
+    at = torch.arange(size, device=tensor.device)
+    # Lengths of sequences are repeated one by one.
+    order = at * count // size if _is_sorted(tensor) else at % count
+    return tensor.index_select(axis, order)
 
 
 def of_sizes(
@@ -54,12 +57,7 @@ def of_sizes(
     for axis, size in sizes.items():
         if made.shape[axis] == size:
             continue
-        if _is_sorted(made):
-            # Lengths of sequences: rows are repeated one by one.
-            order = torch.arange(size, device=made.device) * made.shape[axis] // size
-            made = made[order]
-        else:
-            made = resize(made, axis, size)
+        made = resize(made, axis, size)
     if made.is_floating_point() and made.numel() > 1:
         return _other_floats(made)
     if made.numel() and not made.is_floating_point() and made.dtype != torch.bool:

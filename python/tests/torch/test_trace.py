@@ -180,6 +180,35 @@ def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.M
     assert made.count([(4, 8), (4, 8)]) == 1
 
 
+class Packed(torch.nn.Module):
+    """Takes lengths that are sorted only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(4, 3, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True)
+        return torch.nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+
+
+def test_sorted_lengths(recwarn: pytest.WarningsRecorder) -> None:
+    """They stay sorted at other sizes, so that the trace can be compared there."""
+    module = Packed().eval()
+    axes = {"x": {0: "batch", 1: "length"}, "lengths": {0: "batch"}}
+    program = pt2onnx.export(
+        module,
+        (torch.rand(2, 9, 4), torch.tensor([9, 7])),
+        dynamo=False,
+        input_names=list(axes),
+        dynamic_axes=axes,
+    )
+    assert program._capture_strategy == "TraceStrategy"
+    assert not [one for one in recwarn if "may be wrong" in str(one.message)]
+    args = torch.rand(3, 14, 4), torch.tensor([14, 12, 12])
+    same(program(*args), module(*args))
+
+
 class Jumps(torch.nn.Module):
     """Takes another branch at other sizes, in a way that the graph of a trace does not show."""
 
