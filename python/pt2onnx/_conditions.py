@@ -7,6 +7,7 @@ import functools
 import importlib
 import linecache
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -68,10 +69,15 @@ def symbol(name: str) -> Expr:
 #: Conditions as functions of their sizes in order of names; None for those that SymPy computes.
 _FUNCTIONS: dict[Expr, Callable[..., object] | None] = {}
 
+
+def _floor_div(a: int, b: int) -> int:
+    return a // b
+
+
 #: The functions that conditions have.
 _KNOWN: dict[str, object] = {
     **{"math": math, "torch": torch, "Max": max, "Min": min},
-    **{"FloorDiv": lambda a, b: a // b, "Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b},
+    **{"FloorDiv": _floor_div, "Mod": operator.mod, "PythonMod": operator.mod},
 }
 
 
@@ -79,7 +85,7 @@ def holds(expr: Expr, point: Point) -> bool | None:
     """Whether a relation holds at a point; None if that is unknown."""
     if expr in (sympy.true, sympy.false):
         return bool(expr)
-    symbols = sorted(expr.free_symbols, key=str)
+    symbols: list[Expr] = sorted(expr.free_symbols, key=str)
     try:
         sizes = [point[str(one)] for one in symbols]
     except KeyError:
@@ -95,7 +101,8 @@ def holds(expr: Expr, point: Point) -> bool | None:
             return False
         except Exception:
             _FUNCTIONS[expr] = None
-    found = expr.xreplace(dict(zip(symbols, map(sympy.Integer, sizes), strict=True)))
+    numbers: list[Expr] = [sympy.Integer(size) for size in sizes]
+    found = expr.xreplace(dict(zip(symbols, numbers, strict=True)))
     return bool(found) if found in (sympy.true, sympy.false) else None
 
 

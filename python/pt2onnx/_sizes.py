@@ -93,10 +93,11 @@ class Sizes:
         for one in given:
             least, most = getattr(one, "min", None), getattr(one, "max", None)
             automatic = automatic or (type(one).__name__ == "_DimHint" and "AUTO" in str(one))
-            if _is_number(least) and int(least) > 0:
-                low, exact = max(low, int(least)), True
-            if _is_number(most) and int(most) < _NO_LIMIT:
-                high, exact = min(int(most), high or int(most)), True
+            # An infinity of torch is a number of SymPy.
+            if isinstance(least, int) and least > 0:
+                low, exact = max(low, least), True
+            if isinstance(most, int) and most < _NO_LIMIT:
+                high, exact = min(most, high or most), True
         text = self._known.renamed.get(name, name)
         return Size(name, text, low, high, example, exact, automatic)
 
@@ -335,8 +336,3 @@ def _range(low: int, high: int | None) -> str:
 
 #: Upper bounds from here on are none.
 _NO_LIMIT = 1 << 31
-
-
-def _is_number(value: object) -> bool:
-    # An infinity of torch is a number of SymPy.
-    return isinstance(value, int)

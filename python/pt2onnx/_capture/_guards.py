@@ -43,7 +43,7 @@ _AXIS = re.compile(r"(L\[.*)\.size\(\)\[(\d+)\]")
 #: The folder of this package, the file that calls torch.export, and code that is not the user's.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _EXPORT = os.path.join(os.path.dirname(__file__), "_torch_export.py")
-_OTHERS = (os.path.dirname(sympy.__file__), contextlib.__file__, functools.__file__)
+_OTHERS = (os.path.dirname(sympy.__file__ or ""), contextlib.__file__, functools.__file__)
 
 
 class GuardLog:
@@ -155,8 +155,8 @@ def logged() -> Generator[GuardLog, None, None]:
     def create(old: Callable[..., Expr]) -> Callable[..., Expr]:
         def create_symbol(self: Any, value: int, source: Any, *rest: Any, **options: Any) -> Expr:
             made = old(self, value, source, *rest, **options)
-            name = source.name
-            log.sources.setdefault((id(self), made), name() if callable(name) else name)
+            name: Any = source.name
+            log.sources.setdefault((id(self), made), str(name() if callable(name) else name))
             return made
 
         return create_symbol

@@ -59,7 +59,7 @@ def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None,
             count = len(caught)
             result = old(self)
             warned = len(caught) > count
-            if warned or (silent and torch.jit.is_tracing()):
+            if warned or (silent and cast(Any, torch.jit).is_tracing()):
                 origin = _origin(self)
                 if origin and (warned or origin.any):
                     found.any = True

@@ -130,10 +130,11 @@ class Capturer:
         captured.failures = {**failures, **captured.failures}
         captured.narrowing = self._narrowing(captured)
         if captured.narrowing and self._sizes != "warn" and not self._script_failed:
-            error = _failures.failed({captured.strategy: NarrowCapture(self._texts(captured)[0])})
+            narrow = NarrowCapture(self._texts(captured)[0])
+            failure = _failures.failed({captured.strategy: narrow})
             with contextlib.suppress(TorchExportError):
                 strategies = (ScriptModule(),)
-                return self._by_script(error, translate, self._call, strategies=strategies)
+                return self._by_script(failure, translate, self._call, strategies=strategies)
         return made, captured
 
     def _narrowing(self, captured: Captured) -> list[Condition]:
@@ -168,8 +169,8 @@ class Capturer:
         names = {name for condition in captured.narrowing for name in condition.names}
         dims = self._coverage.sizes.dims
         if self._sizes == "error" or any(name in dims and dims[name].exact for name in names):
-            error = NarrowCapture("; ".join(self._texts(captured)))
-            raise _failures.failed({**captured.failures, captured.strategy: error})
+            narrow = NarrowCapture("; ".join(self._texts(captured)))
+            raise _failures.failed({**captured.failures, captured.strategy: narrow})
 
     def _by_trace(
         self, translate: Translate, failures: dict[str, BaseException]
@@ -409,7 +410,8 @@ class Capturer:
 
         try:
             has_runtime = importlib.util.find_spec("onnxruntime") is not None
-            if wrong := coverage.first_wrong(run if has_runtime else script.run, points):
+            runs = run if has_runtime or script.run is None else script.run
+            if wrong := coverage.first_wrong(runs, points):
                 raise _trace.TraceWarning(f"the model is not right at other sizes ({wrong})")
         finally:
             made.release()
