@@ -114,6 +114,28 @@ def test_checks_fail_with_the_reason(tmp_path: Path, opset: int) -> None:
             run(model, torch.rand(2, size))
 
 
+class Bounded(nn.Module):
+    """Takes at most so many rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.shape[0] <= 8, "too long"
+        if x.shape[1] % 2 != 0:
+            raise ValueError("odd")
+        return x * 2
+
+
+def test_exceptions_of_scripts_are_checked(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "m.pt")
+    torch.jit.save(torch.jit.script(Bounded()), path)
+    model = pt2onnx.convert(path, input={"x": "float32[n,m]"}, size_checks=True)
+    for sizes in ((1, 2), (8, 6)):
+        x = torch.rand(sizes)
+        np.testing.assert_allclose(run(model, x), Bounded()(x).numpy(), rtol=1e-5)
+    for sizes in ((9, 2), (8, 5)):
+        with pytest.raises(Exception, match="only where n is at most 8 and m % 2 == 0"):
+            run(model, torch.rand(sizes))
+
+
 @pytest.mark.filterwarnings("ignore:the model holds only where")
 def test_models_of_archives_are_merged(tmp_path: Path) -> None:
     paths = []

@@ -8,14 +8,15 @@ use super::{
 use crate::{
     error::Problem,
     eval::{
-        Env, Evaluator, Flow, Step, context::RunPolicy, expected, overload::Bound, unsupported,
+        Env, Evaluator, Flow, Step, context::RunPolicy, expected, overload::Bound,
+        to_fx::positional, unsupported,
     },
     schema::{Param, Schema, Type},
     state::{Delta, JoinPolicy, State, liveness::reachable, may_alias},
     types::of_data,
     value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
 };
-use pt2onnx_fx::{Argument, Name, Node};
+use pt2onnx_fx::{Argument, Name, Node, OpName, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func, Range};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -45,11 +46,11 @@ impl Evaluator<'_> {
             let yes = self.run_branch(then, env, holds.clone());
             let (yes, no) = match (yes, self.run_branch(other, env, fails.clone())) {
                 (Ok(yes), Ok(no)) => (yes, no),
-                // A branch that raises is an assertion that the other one is taken.
-                (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
-                    env.apply(only.env);
-                    self.state.apply(only.delta);
-                    return Ok(only.flow);
+                (Err(Problem::Raises(_)), Ok(only)) => {
+                    return self.take_other(test, false, only, env);
+                }
+                (Ok(only), Err(Problem::Raises(_))) => {
+                    return self.take_other(test, true, only, env);
                 }
                 (Err(problem), _) | (_, Err(problem)) => return Err(problem),
             };
@@ -65,6 +66,34 @@ impl Evaluator<'_> {
                 self.generalize(list, element)?;
             }
         }
+    }
+
+    /// Takes a branch whose other one raises, which is an assertion that a condition is `truth`.
+    fn take_other(&mut self, test: &Value, truth: bool, only: Branch, env: &mut Env) -> Step<Flow> {
+        self.assert_sizes(test, truth)?;
+        env.apply(only.env);
+        self.state.apply(only.delta);
+        Ok(only.flow)
+    }
+
+    /// Adds the assertion that a condition is `truth` to the program, as `torch._check` does, if
+    /// sizes of inputs decide. Those of bodies are left out, as a body may never run.
+    pub(crate) fn assert_sizes(&mut self, test: &Value, truth: bool) -> Step<()> {
+        let Value::Bool(condition) = test else { return Ok(()) };
+        if of_data(condition) || self.state.region > 0 {
+            return Ok(());
+        }
+        let fails = Expr::call(Func::Not, vec![condition.clone()]);
+        let expr = if truth { condition.clone() } else { fails };
+        let name =
+            self.number_node("sym_not", Vec::new(), ValueMeta::SymBool { expr, hint: None })?;
+        let args = vec![
+            positional("self", self.value_argument(&name)),
+            positional("assert_msg", Argument::String("".into())),
+        ];
+        let mut node = self.node(OpName::new("aten", "_assert_scalar", "default"), args)?;
+        node.outputs.push(Argument::None);
+        self.push(node)
     }
 
     /// Notes the memory that writes did not reach. The second branch has none of the first one's.

@@ -37,8 +37,14 @@ impl Evaluator<'_> {
                     match self.truth(&test)? {
                         Some(truth) => todo.push(if truth { then } else { other }),
                         None => match (only_raises(then), only_raises(other)) {
-                            (true, false) => todo.push(other),
-                            (false, true) => todo.push(then),
+                            (true, false) => {
+                                self.assert_sizes(&test, false)?;
+                                todo.push(other);
+                            }
+                            (false, true) => {
+                                self.assert_sizes(&test, true)?;
+                                todo.push(then);
+                            }
                             _ => {
                                 let branches = [then.as_slice(), other.as_slice()];
                                 let end =

@@ -136,7 +136,12 @@ impl Evaluator<'_> {
     }
 
     /// A node that stands for the arithmetic of an expression over numbers.
-    fn number_node(&mut self, op: &str, sources: Vec<Argument>, meta: ValueMeta) -> Step<Name> {
+    pub(crate) fn number_node(
+        &mut self,
+        op: &str,
+        sources: Vec<Argument>,
+        meta: ValueMeta,
+    ) -> Step<Name> {
         let args = sources.into_iter().map(|value| positional("", value)).collect();
         let mut node = self.node(OpName::new("torch", op, ""), args)?;
         let name = node.name.clone();
