@@ -119,7 +119,7 @@ impl SizeConditions {
             "others give wrong results or fail; the option `size-checks` makes it fail for them"
         };
         let text = format!(
-            "the model holds only where {}{lines}, because the program decides by sizes: {outside}",
+            "the model holds only where {}{lines}, for which the program was exported: {outside}",
             self.described()
         );
         Some(Warning::new(WarningKind::Specialised, text))
