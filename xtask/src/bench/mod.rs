@@ -37,8 +37,8 @@ enum Part {
     /// The time of the optimiser by the size of structured graphs; needs PT2ONNX_TORCH_PYTHON with
     /// onnx. Only if it is named.
     Growth,
-    /// Exports of libraries; needs PT2ONNX_TORCH_PYTHON with the packages of bench/libraries.py.
-    /// Only if it is named.
+    /// Exports of libraries; needs PT2ONNX_TORCH_PYTHON with the packages of bench/libraries.py,
+    /// and installs optimum-onnx with its transformers into a separate folder. Only if it is named.
     Libraries,
 }
 
@@ -126,6 +126,9 @@ pub fn bench(options: &Options) -> Result<()> {
         let tables = bench.libraries()?;
         println!("{tables}");
         page::libraries(&tables)?;
+        let table = bench.optimum()?;
+        println!("{table}");
+        page::optimum(&table)?;
     }
     Ok(())
 }
@@ -134,6 +137,14 @@ pub fn bench(options: &Options) -> Result<()> {
 /// process that started it.
 fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
     run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
+}
+
+/// Installs the packages of `bench/{name}.txt`, without what they need, and returns their folder.
+fn packages(python: &Path, name: &str, folder: &Path) -> Result<PathBuf> {
+    let (packages, list) = (folder.join("packages"), root().join(format!("bench/{name}.txt")));
+    let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"];
+    run(Command::new(python).args(pip).arg(&packages).arg("--requirement").arg(list))?;
+    Ok(packages)
 }
 
 struct Bench {
@@ -228,14 +239,24 @@ impl Bench {
         output(&mut command)
     }
 
+    /// Exports by optimum-onnx, which needs an older transformers: both are installed into a
+    /// separate folder first. Returns the table.
+    fn optimum(&self) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))?;
+        let path = env::join_paths([packages, root().join("python")])?;
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", path).env("OMP_NUM_THREADS", "1");
+        command.arg(root().join("bench/optimum_onnx.py")).args(["--runs", &self.runs.to_string()]);
+        output(&mut command)
+    }
+
     /// Compresses models, also with other tools, which are installed into a separate folder
     /// first. Returns the tables.
     fn compress(&self, layers: usize) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
         let folder = self.folder.join("compress");
-        let (packages, list) = (folder.join("packages"), root().join("bench/compress.txt"));
-        let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"];
-        run(Command::new(python).args(pip).arg(&packages).arg("--requirement").arg(list))?;
+        let packages = packages(python, "compress", &folder)?;
         let mut command = Command::new(python);
         command.env("PYTHONPATH", &packages).arg(root().join("bench/compress.py"));
         command.arg("--bin").arg(&self.pt2onnx).arg("--folder").arg(&folder);

@@ -69,6 +69,11 @@ pub fn libraries(table: &str) -> Result<()> {
     section("libraries", table)
 }
 
+/// Writes the section on exports of optimum-onnx.
+pub fn optimum(table: &str) -> Result<()> {
+    section("optimum", table)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
