@@ -87,6 +87,17 @@ def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None,
         yield found
 
 
+def _number(constant: torch.Tensor) -> object:
+    """The number of a constant. The tracer, and reads of its values, do not see that it is read."""
+    code = cast(Any, torch._C)
+    state = code._get_tracing_state()
+    code._set_tracing_state(None)
+    try:
+        return constant.tolist()
+    finally:
+        code._set_tracing_state(state)
+
+
 def _origin(tensor: torch.Tensor) -> SizeReads | None:
     """The sizes and numbers from which alone the tracer has computed a tensor; None if it has
     computed it from others."""
@@ -106,7 +117,7 @@ def _origin(tensor: torch.Tensor) -> SizeReads | None:
         if kind == "prim::Constant":
             number = value.toIValue()
             if isinstance(number, torch.Tensor) and number.dim() == 0:
-                number = number.item()
+                number = _number(number)
             if isinstance(number, (int, float)) and 0 < abs(number) < _FAR:
                 found.numbers.add(abs(int(number)))
             continue

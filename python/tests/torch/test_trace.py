@@ -209,6 +209,12 @@ def test_sorted_lengths(recwarn: pytest.WarningsRecorder) -> None:
     same(program(*args), module(*args))
 
 
+def test_reads_of_constants() -> None:
+    """A number that is computed from constants of the trace."""
+    program = exported(lambda x: x * int(torch.tensor(3) * torch.tensor(2.0)) + x.shape[0])
+    same(program(X), X * 6 + 4)
+
+
 class Jumps(torch.nn.Module):
     """Takes another branch at other sizes, in a way that the graph of a trace does not show."""
 
