@@ -93,7 +93,8 @@ def _number(constant: torch.Tensor) -> object:
     state = code._get_tracing_state()
     code._set_tracing_state(None)
     try:
-        return constant.tolist()
+        found: object = cast(Any, constant).tolist()
+        return found
     finally:
         code._set_tracing_state(state)
 
