@@ -26,6 +26,9 @@ LARGER = 5
 #: Another size from that of the example.
 Growth = Callable[[int], int]
 
+#: The types of lengths and indices.
+_INTEGERS = frozenset((torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8))
+
 #: The new sizes that are tried in turn: sizes may have to be even, or multiples of the old ones.
 GROWTHS: tuple[Growth, ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
 
@@ -60,8 +63,8 @@ def of_sizes(
         made = resize(made, axis, size)
     if made.is_floating_point() and made.numel() > 1:
         return _other_floats(made)
-    if made.numel() and not made.is_floating_point() and made.dtype != torch.bool:
-        largest = int(made.max()) if not made.is_complex() else 0
+    if made.numel() and made.dtype in _INTEGERS:
+        largest = int(made.max())
         for size, new in sorted(shrunk.items()):
             # Lengths and indices of a dimension.
             if new + largest - size < largest <= size:
@@ -72,9 +75,7 @@ def of_sizes(
 
 def _is_sorted(tensor: torch.Tensor) -> bool:
     """Whether it has several integers in order."""
-    if tensor.dim() != 1 or tensor.is_floating_point() or tensor.numel() < 2:
-        return False
-    if tensor.is_complex() or tensor.dtype == torch.bool:
+    if tensor.dim() != 1 or tensor.numel() < 2 or tensor.dtype not in _INTEGERS:
         return False
     steps = tensor.diff()
     return bool((steps >= 0).all() or (steps <= 0).all())

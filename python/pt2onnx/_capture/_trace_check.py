@@ -41,8 +41,8 @@ _PIECES = ("split", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_c
 
 
 def check(traced: Traced, sizes: Sizes) -> list[str]:
-    """Compares a trace with its module at one other size of the dynamic dimensions, or at three and
-    more if Python code read sizes or values; in the last case also with other values. It is
+    """Compares a trace with its module at one other size of the dynamic dimensions, at two and more
+    if Python code read sizes, or three if it read values, then also with other values. It is
     compared for its own arguments where sizes were keys, where all comparisons failed, and where
     none was made of a quick trace.
 
@@ -63,7 +63,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     if traced.run:
         largest = budget / max(2 * traced.run.seconds, 1e-9)
         borders = [point for point in borders if _growth(sizes, point) <= largest]
-    wanted = 3 if traced.notes or traced.sizes.any or has_pieces else 1
+    wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces)):
         try:
