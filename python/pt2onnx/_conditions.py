@@ -51,6 +51,21 @@ class Condition:
         found = (abs(int(number)) for number in self.expr.atoms(sympy.Integer))
         return sorted({number for number in found if 0 < number < _FAR})
 
+    @functools.cached_property
+    def key(self) -> Expr:
+        """The same for conditions that say the same."""
+        return _canonical(self.expr)
+
+    @functools.cached_property
+    def opposite(self) -> Expr:
+        """The key of the opposite."""
+        return _canonical(sympy.Not(self.expr))
+
+    @property
+    def text(self) -> str:
+        """The condition as SymPy and Rust have it."""
+        return str(self.expr)
+
     @property
     def where(self) -> str:
         """The line that decides by it, with its text."""
@@ -64,6 +79,15 @@ class Condition:
 def symbol(name: str) -> Expr:
     """The symbol of a dimension."""
     return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+def _canonical(expr: Expr) -> Expr:
+    return expr.canonical if getattr(expr, "is_Relational", False) else expr
+
+
+def equal(name: str, size: int) -> Expr:
+    """The relation that a dimension has a size."""
+    return sympy.Eq(symbol(name), size)
 
 
 #: Conditions as functions of their sizes in order of names; None for those that SymPy computes.

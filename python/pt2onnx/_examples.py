@@ -48,8 +48,7 @@ def resize(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 def of_sizes(
     tensor: torch.Tensor, sizes: Mapping[int, int], shrunk: Mapping[int, int]
 ) -> torch.Tensor:
-    """The tensor with other sizes of dimensions, and other numbers, if these are floats. Integers
-    stay sorted, and within sizes.
+    """The tensor with other sizes of dimensions. Integers stay sorted, and within sizes.
 
     Args:
         tensor: The tensor.
@@ -61,8 +60,6 @@ def of_sizes(
         if made.shape[axis] == size:
             continue
         made = resize(made, axis, size)
-    if made.is_floating_point() and made.numel() > 1:
-        return _other_floats(made)
     if made.numel() and made.dtype in _INTEGERS:
         largest = int(made.max())
         for size, new in sorted(shrunk.items()):
@@ -81,9 +78,11 @@ def _is_sorted(tensor: torch.Tensor) -> bool:
     return bool((steps >= 0).all() or (steps <= 0).all())
 
 
-def _other_floats(tensor: torch.Tensor) -> torch.Tensor:
-    """The floats in another order; random ones in place of floats that are all equal, which do not
-    show how they are used."""
+def other_floats(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, if it has floats, with these in another order; random ones in place of floats
+    that are all equal, which do not show how they are used."""
+    if not tensor.is_floating_point() or tensor.numel() < 2:
+        return tensor
     generator = torch.Generator().manual_seed(tensor.numel())
     flat = tensor.detach().flatten()
     if bool((flat == flat[0]).all()):
@@ -181,13 +180,13 @@ def of_leaves(
     dynamic = {name for names in symbols for name in names if not name.isdigit()}
     for growth in growths if dynamic else ():
         dims = sizes.related({name: growth(sizes.known[name]) for name in sorted(dynamic)})
+        shrunk = {
+            sizes.known[name]: size for name, size in dims.items() if size < sizes.known[name]
+        }
         grown: dict[str, object] = {}
         for leaf, own in zip(leaves, symbols, strict=True):
-            tensor = leaf.value
-            for axis, name in enumerate(own):
-                if name in dims:
-                    tensor = resize(tensor, axis, dims[name])
-            grown[leaf.path] = tensor
+            new = {axis: dims[name] for axis, name in enumerate(own) if name in dims}
+            grown[leaf.path] = of_sizes(leaf.value, new, shrunk)
         text = ", ".join(f"{name}={size}" for name, size in dims.items())
         yield Example(*_leaves.rebuild_call(names, args, kwargs, grown), text)
 

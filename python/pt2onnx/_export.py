@@ -49,6 +49,7 @@ def export(
     autograd_inlining: bool = True,
     fallback: bool = False,
     sizes: Literal["merge", "warn", "error"] = "merge",
+    max_regions: int = 8,
     **options: Unpack[ExportOptions],
 ) -> ONNXProgram:
     """Exports a module as an ONNX model: ``torch.onnx.export`` with the same parameters.
@@ -106,6 +107,7 @@ def export(
             ``dynamic_shapes`` asks for: ``"merge"`` finds a model that is right at all sizes, or
             warns; ``"warn"`` takes the capture of the example, with a warning; ``"error"`` refuses
             what is not right at all sizes.
+        max_regions: How many captures at most, each for other sizes, a model chooses between.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``,
             ``mutations="pairs"``, ``assume_finite=True``, ...
 
@@ -149,6 +151,7 @@ def export(
         export_modules_as_functions=export_modules_as_functions,
         fallback=fallback,
         sizes=sizes,
+        max_regions=max_regions,
         options=options,
     )
     return Exporter(request.with_positional(positional)).run()

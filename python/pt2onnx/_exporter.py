@@ -228,6 +228,7 @@ class Exporter:
             legacy=self._legacy,
             allow_value_traces=request.fallback or self._legacy,
             sizes=_checked_sizes(request.sizes),
+            max_regions=request.max_regions,
         )
         with files.failing("pt_export"), self._steps.timed("capture"):
             made, captured = capturer.run(self._translate)

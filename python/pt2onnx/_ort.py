@@ -65,7 +65,8 @@ def session(model: bytes | str, weights: Sequence[Memory] = ()) -> Session:
             session.
     """
     options = ort.SessionOptions()
-    options.log_severity_level = 3
+    # Errors are raised.
+    options.log_severity_level = 4
     if weights:
         names = [f"pt2onnx:{i}" for i in range(len(weights))]
         views = [memoryview(cast(bytes, weight)) for weight in weights]
@@ -94,7 +95,8 @@ def run(
     types = {i.name: i.type for i in session.get_inputs()}
     given = {name: to_ort(value, types.get(name, "")) for name, value in inputs.items()}
     options = ort.RunOptions()
-    options.log_severity_level = 3
+    # Errors are raised.
+    options.log_severity_level = 4
     wanted = [o for o in session.get_outputs() if outputs is None or o.name in outputs]
     if any(o.type.startswith("seq(") for o in wanted):
         # The items of sequences have no OrtValues.

@@ -62,6 +62,7 @@ class ExportRequest:
     fallback: bool
     #: ``merge``, ``warn`` or ``error``.
     sizes: str
+    max_regions: int
     options: Mapping[str, object]
 
     def with_positional(self, values: Sequence[object]) -> ExportRequest:

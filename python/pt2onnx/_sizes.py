@@ -9,7 +9,7 @@ import importlib
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from . import _examples, _leaves, _shapes
@@ -60,13 +60,19 @@ class Sizes:
         args: The positional arguments.
         kwargs: The keyword arguments.
         leaves: The tensors within the arguments, with their dynamic axes.
+        fixed: Names of dimensions that are static.
     """
 
     def __init__(
-        self, names: Sequence[str], args: Args, kwargs: Kwargs, leaves: Sequence[TensorLeaf]
+        self,
+        names: Sequence[str],
+        args: Args,
+        kwargs: Kwargs,
+        leaves: Sequence[TensorLeaf],
+        fixed: Collection[str] = (),
     ) -> None:
         self._names, self._args, self._kwargs, self._leaves = names, args, kwargs, leaves
-        self._known = _shapes.SizeNames()
+        self._known = _shapes.SizeNames(fixed)
         #: The symbols of the axes of each tensor by path; None for those that are static.
         self.symbols: dict[str, list[str | None]] = {}
         given: dict[str, list[object]] = {}
@@ -80,6 +86,9 @@ class Sizes:
                     given.setdefault(symbol, []).append(size)
         known = self._known.known
         computed = self._known.computed
+        #: What PyTorch asserts on several dimensions: sizes that do not meet it do not belong
+        #: together.
+        self.relations: list[Condition] = []
         #: The dimensions whose sizes do not follow from others, by symbol.
         self.dims = {
             name: self._size(name, known[name], sizes)
@@ -112,7 +121,26 @@ class Sizes:
 
     def takes(self, point: Point) -> bool:
         """Whether all of these sizes are asked for."""
-        return all(dim.takes(point[name]) for name, dim in self.dims.items())
+        in_ranges = all(dim.takes(point[name]) for name, dim in self.dims.items())
+        return in_ranges and self._belong_together(point)
+
+    def relate(self, conditions: Sequence[Condition]) -> None:
+        """Takes what PyTorch asserts on several dimensions for a part of what is asked for, and two
+        branches that are one equation."""
+        several = [one for one in conditions if len(one.names) > 1]
+        gaps = {one: one.expr.lts - one.expr.gts for one in several if hasattr(one.expr, "lts")}
+        opposite = {(-gap).expand() for gap in gaps.values()}
+        found = [
+            one
+            for one in several
+            if one.kind == "check" or (one in gaps and gaps[one].expand() in opposite)
+        ]
+        example = self.complete(self.example)
+        self.relations = [one for one in found if one.holds(example)]
+
+    def _belong_together(self, point: Point) -> bool:
+        all_sizes = self.complete(point) if self.relations else point
+        return all(one.holds(all_sizes) for one in self.relations)
 
     def at(self, point: Point) -> Example:
         """The arguments at other sizes, with other numbers."""
@@ -121,7 +149,8 @@ class Sizes:
         for leaf in self._leaves:
             symbols = enumerate(self.symbols[leaf.path])
             new = {axis: dims[name] for axis, name in symbols if name is not None}
-            made[leaf.path] = _examples.of_sizes(leaf.value, new, self._shrunk(dims))
+            resized = _examples.of_sizes(leaf.value, new, self._shrunk(dims))
+            made[leaf.path] = _examples.other_floats(resized)
         text = ", ".join(f"{self._known.renamed.get(n, n)}={dims[n]}" for n in self.dims)
         args, kwargs = _leaves.rebuild_call(self._names, self._args, self._kwargs, made)
         return Example(args, kwargs, text)
@@ -185,7 +214,7 @@ class Sizes:
             return small, changed, far
 
         found = [{**example, **dict(zip(names, point, strict=True))} for point in points]
-        return sorted(found, key=cost)
+        return sorted(filter(self._belong_together, found), key=cost)
 
     def _critical(self, dim: Size, conditions: Sequence[Condition], count: int) -> list[int]:
         """The sizes of a dimension that are looked at."""
@@ -234,11 +263,17 @@ class Sizes:
             conditions: Those that the code asks for.
             most: How many.
         """
-        found = self.borders([one for one in conditions if one.kind == "branch"])[:most]
-        for point in self.generic():
+        branches = [one for one in conditions if one.kind == "branch"]
+        checks = [one for one in conditions if one.kind == "check"]
+        found: list[dict[str, int]] = []
+        for point in (*self.borders(branches), *self.generic()):
             if len(found) >= most:
                 break
-            found += [] if point in found else [point]
+            all_sizes = self.complete(point)
+            # Assertions are those of these branches.
+            is_other = not all(one.holds(all_sizes) for one in branches)
+            if point not in found and (is_other or all(one.holds(all_sizes) for one in checks)):
+                found.append(point)
         return found
 
     def borders(
@@ -310,6 +345,26 @@ class Sizes:
             return None
         is_open = last == len(sizes) - 1 and dim.high is None
         return sizes[first], None if is_open else sizes[last]
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The dynamic axes of arguments by path, and the conditions on sizes that the code asks for.
+
+    ``names`` are those of the positional arguments.
+    """
+
+    names: Sequence[str]
+    axes: Mapping[str, object]
+    conditions: Sequence[Condition]
+
+    def examples(self, args: Args, kwargs: Kwargs) -> Iterator[Example]:
+        """Arguments of the sizes at which a model is tried."""
+        given = _leaves.tensors(_leaves.by_name(self.names, args, kwargs), None)
+        leaves = [dataclasses.replace(leaf, axes=self.axes.get(leaf.path)) for leaf in given]
+        sizes = Sizes(self.names, args, kwargs, leaves)
+        sizes.relate(self.conditions)
+        yield from map(sizes.at, sizes.to_try(self.conditions))
 
 
 #: Sizes at which every model is tried.

@@ -23,8 +23,9 @@ from ._capture._script import Script
 from ._cx import Function
 from ._errors import ConversionError, OnnxExporterError, native_errors
 from ._program import ONNXProgram
-from ._program._origin import Example
+from ._program._origin import Example, NoExample
 from ._pt2onnx import Program, convert_bytes, convert_module, convert_program
+from ._sizes import Asked
 from ._types import Args, Kwargs
 from .hf import _names
 
@@ -74,11 +75,13 @@ class Source(Protocol):
 class ProgramOrigin:
     """A program as the origin of a model: an ``Origin``.
 
-    ``relations`` are its assertions about sizes, as relations of SymPy.
+    ``relations`` are its assertions about sizes, as relations of SymPy, ``asked`` the sizes that
+    were asked for.
     """
 
     program: torch.export.ExportedProgram
     relations: Sequence[object] = ()
+    asked: Asked | None = None
 
     def flatten(self, args: Args, kwargs: Kwargs) -> list[object]:
         """The values within arguments, in the order of the inputs. Numbers that were fixed at
@@ -105,7 +108,13 @@ class ProgramOrigin:
         Raises:
             NoExample: There are none.
         """
-        yield _examples.of_program(self.program, self.relations, args, kwargs)
+        if self.asked is None:
+            yield _examples.of_program(self.program, self.relations, args, kwargs)
+            return
+        # Sizes that are asked for may be narrower than those that the program takes.
+        with contextlib.suppress(NoExample):
+            yield _examples.of_program(self.program, self.relations, args, kwargs)
+        yield from self.asked.examples(args, kwargs)
 
     def _keywords(self) -> list[str]:
         return _pytree.keywords(_pytree.in_spec(self.program))
@@ -116,13 +125,16 @@ class ProgramSource:
     """An ExportedProgram, and the dynamic shapes that it was captured with: a ``Source``.
 
     ``symbolic`` are translations of ops that only this program has, ``relations`` its assertions
-    about sizes.
+    about sizes, ``asked`` the sizes that were asked for. ``names`` are those of the inputs and
+    outputs of a model that it is merged with.
     """
 
     program: torch.export.ExportedProgram
     shapes: object
     symbolic: Mapping[object, Function] = dataclasses.field(default_factory=dict[object, Function])
     relations: Sequence[object] = ()
+    asked: Asked | None = None
+    names: tuple[list[str], list[str]] | None = None
 
     def options(self, input_names: Sequence[str] | str | None, *, all_names: bool) -> Options:
         """Its options: see ``Source``."""
@@ -137,6 +149,8 @@ class ProgramSource:
             "input_names": given,
             "rename_dim": _shapes.names(self.program, self.shapes),
         }
+        if self.names:
+            return {**options, "input_names": self.names[0], "output_names": self.names[1]}
         if renamed and not given:
             options["rename"] = renamed
         return options if outputs is None else {**options, "output_names": outputs}
@@ -174,7 +188,7 @@ class ProgramSource:
             with native_errors():
                 return convert_program(*_serialize.parts(program, weights), text, table)
 
-        origin = ProgramOrigin(program, self.relations)
+        origin = ProgramOrigin(program, self.relations, self.asked)
         return ONNXProgram(native, program, origin=origin, remake=remake)
 
 

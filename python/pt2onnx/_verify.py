@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from ._types import Args, Kwargs, Model
 
 __all__ = ["OutputCheck", "Verification", "verify"]
+
+
+#: How long other sizes are compared, as a multiple of the time of the first.
+_BUDGET = 10
+
+#: How many sizes are listed if the module takes none.
+_NOTES = 2
 
 
 class Verifiable(Protocol):
@@ -56,7 +64,8 @@ def verify(
         model: The module that was exported.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
-        second_size: Whether to compare at other sizes of the dynamic dimensions as well.
+        second_size: Whether to compare at other sizes of the dynamic dimensions as well: on both
+            sides of where the code decides by sizes, at the ends of their ranges, and others.
 
     Raises:
         VerificationError: ONNX Runtime cannot load or run the model.
@@ -65,21 +74,48 @@ def verify(
     given = program._origin.order(dict(kwargs or {}))
     checks = _checks(program, model, Example(tuple(args), given, "given"))
     notes: list[str] = []
-    for example in _other_examples(program, tuple(args), given, notes) if second_size else ():
-        try:
-            checks += _checks(program, model, example)
-        except VerificationError as error:
-            name = checks[0].name if checks else ""
-            checks.append(OutputCheck(name, str(error), math.inf, math.inf, example.sizes))
-            break
-        except Exception as error:
-            text = f"{type(error).__name__}: {str(error).strip()[:200]}"
-            notes.append(f"not compared at {example.sizes}: PyTorch raises {text}")
-        else:
-            notes.clear()
-            break
+    others = _other_examples(program, tuple(args), given, notes) if second_size else iter(())
+    checks += _compared(program, model, others, notes, checks[0].name if checks else "")
     of_checks = dict.fromkeys(check.note for check in checks if check.note)
     return Verification(tuple(checks), (*of_checks, *notes))
+
+
+def _compared(
+    program: Verifiable, model: Model, examples: Iterator[Example], notes: list[str], name: str
+) -> list[OutputCheck]:
+    """Compares the outputs at other sizes, until they differ.
+
+    Args:
+        program: The model.
+        model: The module.
+        examples: The arguments.
+        notes: Gets the reasons if the module takes none of them.
+        name: The name of the first output.
+
+    Returns:
+        The comparisons at the first sizes, and those at sizes where outputs differ.
+    """
+    found: list[OutputCheck] = []
+    first, start = 0.0, time.process_time()
+    for example in examples:
+        try:
+            checks = _checks(program, model, example)
+        except VerificationError as error:
+            return [*found, OutputCheck(name, str(error), math.inf, math.inf, example.sizes)]
+        except Exception as error:
+            if not first and len(notes) < _NOTES:
+                text = f"{type(error).__name__}: {str(error).strip()[:200]}"
+                notes.append(f"not compared at {example.sizes}: PyTorch raises {text}")
+            continue
+        is_right = all(check.ok for check in checks)
+        if not first or not is_right:
+            found += checks
+        spent = time.process_time() - start
+        first = first or spent
+        notes.clear()
+        if not is_right or spent > _BUDGET * first:
+            break
+    return found
 
 
 def _checks(program: Verifiable, model: Model, example: Example) -> list[OutputCheck]:

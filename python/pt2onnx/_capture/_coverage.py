@@ -5,16 +5,20 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
+from torch.utils import _pytree as torch_pytree
 
-from .. import _compare, _pytree, _shapes
+from .. import _compare, _conditions, _pytree, _shapes
 from .._conditions import Condition
-from .._sizes import Sizes
+from .._leaves import TensorLeaf
+from .._program import ONNXProgram
+from .._sizes import Asked, Size, Sizes
 from . import _patches, _trace
 from ._guards import GuardLog
-from ._torch_export import Call
+from ._torch_export import Call, Captured
 
 #: Runs a capture with the arguments of a module.
 Run = Callable[..., object]
@@ -55,6 +59,22 @@ class Coverage:
         """Whether there are any."""
         return self._call.shapes is not None and bool(self.sizes.dims)
 
+    @property
+    def has_exact(self) -> bool:
+        """Whether the user gave the range of a dimension."""
+        return any(dim.exact for dim in self.sizes.dims.values())
+
+    @property
+    def leaves(self) -> list[TensorLeaf]:
+        """The tensors within the arguments."""
+        return _trace.tensor_leaves(self._call)
+
+    def inputs(self, made: ONNXProgram) -> dict[str, str]:
+        """The inputs of a model by path of the tensors within the arguments."""
+        call = self._call
+        names = {id(value): name for name, value in made._inputs(call.args, call.kwargs).items()}
+        return {leaf.path: names[id(leaf.value)] for leaf in self.leaves}
+
     def conditions(self, log: GuardLog, call: Call) -> list[Condition]:
         """The conditions of a capture by torch.export, in the user's names.
 
@@ -66,13 +86,43 @@ class Coverage:
             return []
         sizes = self.sizes
         paths = {id(leaf.value): leaf.path for leaf in _trace.tensor_leaves(call)}
-        sources = _Sources(call)
+        tensors = sources(call)
 
         def name(source: str, axis: int) -> str | None:
-            own = sizes.symbols.get(paths.get(id(sources.value(source)), ""), [])
+            own = sizes.symbols.get(paths.get(id(tensors.get(source)), ""), [])
             return own[axis] if axis < len(own) else None
 
         return log.conditions(name)
+
+    def of_capture(self, captured: Captured) -> list[Condition]:
+        """The conditions of a capture by torch.export, and those that its program is static."""
+        call = captured.call
+        if not self.has_dims or call is None or captured.program is None:
+            return []
+        found = self.conditions(captured.log, call)
+        program = captured.program
+        values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+        paths = {id(leaf.value): leaf.path for leaf in _trace.tensor_leaves(call)}
+        leaves = _pytree.leaves((call.args, call.kwargs))
+        names = _shapes.inputs(program)
+        static: dict[str, int] = {}
+        for name, leaf in zip(names, leaves, strict=False) if len(names) == len(leaves) else ():
+            shape: Sequence[object] = getattr(values.get(name or ""), "shape", ())
+            symbols = self.sizes.symbols.get(paths.get(id(leaf), ""), [])
+            pairs = zip(symbols, shape, strict=False)
+            static.update({own: size for own, size in pairs if own and isinstance(size, int)})
+        for name, size in static.items():
+            expr = _conditions.equal(name, size)
+            if all(one.expr != expr or one.kind != "branch" for one in found):
+                places = (one.place for one in found if name in one.names and one.place)
+                found.append(Condition(expr, "branch", next(places, None)))
+        return found
+
+    def asked(self, conditions: Sequence[Condition]) -> Asked:
+        """The sizes at which a model is tried, for other arguments as well."""
+        leaves = _trace.tensor_leaves(self._call)
+        axes = {leaf.path: leaf.axes for leaf in leaves if leaf.axes}
+        return Asked(_trace.positional_names(self._call), axes, conditions)
 
     def may_narrow(self, conditions: Iterable[Condition]) -> bool:
         """Whether a condition does not hold at sizes that are asked for."""
@@ -100,7 +150,7 @@ class Coverage:
         deadline = time.process_time() + _BUDGET
         for condition in conditions:
             points = list(self._broken(condition))
-            near = [point for point in points if self._is_near(point, points[0])]
+            near = [point for point in points if self.is_near(point, points[0])]
             tried = [*near[:2], *near[-1:], *near[len(near) // 2 :]][:_TRIES]
             for at, point in enumerate(tried):
                 if point in tried[:at]:
@@ -112,11 +162,29 @@ class Coverage:
                     break
         return found
 
-    def _is_near(self, point: dict[str, int], nearest: dict[str, int]) -> bool:
+    def is_near(self, point: dict[str, int], nearest: dict[str, int]) -> bool:
+        """Whether sizes are not far larger than others and than the example."""
         example = self.sizes.example
         return all(
             size <= _FURTHEST * max(nearest[name], example[name], 1) for name, size in point.items()
         )
+
+    def automatic(self, call: Call, static: Collection[str]) -> object:
+        """Dynamic shapes for torch.export that leave all dimensions dynamic that may be.
+
+        Args:
+            call: The module, with dynamic shapes for torch.export.
+            static: Dimensions that are static.
+        """
+        sizes = self.sizes
+        paths = {id(leaf.value): leaf.path for leaf in _trace.tensor_leaves(self._call)}
+
+        def axes(leaf: object, _: object) -> object:
+            symbols = sizes.symbols.get(paths.get(id(leaf), ""), [])
+            known = {a: name for a, name in enumerate(symbols) if name and name not in static}
+            return {axis: _auto(sizes.dims.get(name)) for axis, name in known.items()} or None
+
+        return _shapes.map_axes(axes, call.model, call.args, call.kwargs, call.shapes)
 
     def first_wrong(self, run: Run, points: Iterable[dict[str, int]]) -> str | None:
         """The first of these sizes at which a capture is wrong, in words.
@@ -160,28 +228,31 @@ class Coverage:
         return all(check.ok for check in checks)
 
 
-class _Sources:
-    """The values that PyTorch's names of inputs are: ``L['x'][0]``, ``L['flat_args'][0]``."""
+def _auto(size: Size | None) -> object:
+    """A dimension that may be dynamic, of a range."""
+    automatic: Any = torch.export.Dim.AUTO
+    try:
+        return automatic(min=size.low, max=size.high) if size else automatic
+    except TypeError:
+        # PyTorch 2.6.
+        return automatic
 
-    def __init__(self, call: Call) -> None:
-        try:
-            bound = _shapes.signature(call.model).bind(*call.args, **call.kwargs).arguments
-        except TypeError:
-            bound = {}
-        flat = _pytree.leaves((call.args, call.kwargs))
-        self._spellings: list[dict[str, object]] = [
-            {**bound, "flat_args": flat},
-            # PyTorch 2.6.
-            {"args": (call.args, call.kwargs)},
-        ]
 
-    def value(self, source: str) -> object:
-        """The tensor; None if there is none."""
-        for inputs in self._spellings:
-            try:
-                found: object = eval(source, {"__builtins__": {}}, {"L": inputs})
-            except Exception:
-                continue
-            if isinstance(found, torch.Tensor):
-                return found
-        return None
+def sources(call: Call) -> dict[str, torch.Tensor]:
+    """The tensors of a call by PyTorch's names of inputs: ``L['x'][0]``, ``L['flat_args'][0]``."""
+    try:
+        bound = _shapes.signature(call.model).bind(*call.args, **call.kwargs).arguments
+    except TypeError:
+        bound = {}
+    given: list[tuple[str, object]] = [
+        ("L", {**call.kwargs, **bound}),
+        ("L['flat_args']", _pytree.leaves((call.args, call.kwargs))),
+        # PyTorch 2.6.
+        ("L['args']", (call.args, call.kwargs)),
+    ]
+    found: dict[str, torch.Tensor] = {}
+    for start, values in given:
+        for path, leaf in torch_pytree.tree_flatten_with_path(values)[0]:
+            if isinstance(leaf, torch.Tensor):
+                found.setdefault(start + torch_pytree.keystr(path), leaf)
+    return found

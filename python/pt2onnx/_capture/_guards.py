@@ -65,6 +65,8 @@ class GuardLog:
         self.answers: list[tuple[Any, str, Expr, Place | None]] = []
         #: The source of each symbol of an environment.
         self.sources: dict[tuple[int, Expr], str] = {}
+        #: Texts on dimensions that became static.
+        self.notes: list[str] = []
         #: The weights by whose values the code chose, with the place of each.
         self.flags: dict[str, str] = {}
 
@@ -117,7 +119,7 @@ class GuardLog:
         """Clears the log, except for the conditions: where sizes become narrower to meet them, they
         are asked for no more."""
         new = GuardLog()
-        new.answers, new.sources = self.answers, self.sources
+        new.answers, new.sources, new.notes = self.answers, self.sources, self.notes
         vars(self).update(vars(new))
 
 

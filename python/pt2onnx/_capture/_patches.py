@@ -217,6 +217,13 @@ PATCHES = (
         "its is_causal may be computed from sizes",
     ),
     Patch(
+        "numbers",
+        "torch",
+        "as_tensor",
+        "2.6-",
+        "captures make constants of sizes that become tensors",
+    ),
+    Patch(
         "forward-mode",
         "torch._functorch.eager_transforms",
         "_jvp_with_argnums",

@@ -14,8 +14,10 @@ from typing import Any, cast
 import torch
 
 from .. import _dynamic_axes, _examples, _leaves, _pytree, _shapes
+from .._conditions import Condition
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
+from .._sizes import Sizes
 from .._types import Args, Kwargs, is_dict
 from . import _constants, _jit
 from ._jit import JitGraph
@@ -37,6 +39,8 @@ class Script:
         paths: Sequence[str] | None = None,
     ) -> None:
         self.package = package
+        #: The conditions on sizes that captures of its module have.
+        self.conditions: list[Condition] = []
         #: The scripted module, if it is one.
         self.run: Callable[..., Any] | None = None
         self.parameters = list(parameters)
@@ -131,7 +135,9 @@ class Script:
             for leaf in self._flatten(args, kwargs)
             if isinstance(leaf, TensorLeaf)
         ]
-        return _examples.of_leaves(self.parameters, args, kwargs, leaves, self.fixed_sizes)
+        yield from _examples.of_leaves(self.parameters, args, kwargs, leaves, self.fixed_sizes)
+        sizes = Sizes(self.parameters, args, kwargs, leaves, self.fixed_sizes)
+        yield from map(sizes.at, sizes.to_try(self.conditions))
 
     def _flatten(self, args: Args, kwargs: Kwargs) -> list[Leaf]:
         """The values within other arguments."""

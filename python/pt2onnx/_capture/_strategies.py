@@ -21,7 +21,7 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _failures, _numbers, _torch_export, _trace, _trace_check
+from . import _failures, _merging, _numbers, _regions, _torch_export, _trace, _trace_check
 from ._coverage import Coverage
 from ._guards import GuardLog
 from ._jit import JitGraph
@@ -59,7 +59,7 @@ class Capturer:
         legacy: Whether to capture as torch.onnx's exporter of TorchScript: numbers are inputs,
             symbolic functions are used.
         allow_value_traces: Whether a trace may follow the values of the arguments.
-        sizes: The parameter of ``export``.
+        sizes, max_regions: The parameters of ``export``.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Capturer:
         legacy: bool,
         allow_value_traces: bool,
         sizes: str = "merge",
+        max_regions: int = 8,
     ) -> None:
         module = _torch_export.as_module(model)
         # torch.export.ShapesCollection and AdditionalInputs have a method.
@@ -98,7 +99,8 @@ class Capturer:
         #: The sizes that are asked for, and the logs of all captures by torch.export.
         self._coverage = Coverage(self._call)
         self._logs: list[tuple[GuardLog, Call]] = []
-        self._sizes, self._script_failed = sizes, False
+        self._sizes, self._max_regions = sizes, max_regions
+        self._script_failed = False
         #: The traces of ``_call`` and ``_free``, each made once.
         self._tracings: dict[int, Tracing] = {}
 
@@ -121,9 +123,12 @@ class Capturer:
             raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
         if self._allow_value_traces and (found := self._by_trace(translate, failures)):
             return found
+        plain = dataclasses.replace(call, shapes=shapes)
         try:
-            made, captured = self._by_others(translate, dataclasses.replace(call, shapes=shapes))
+            made, captured = self._by_others(translate, plain)
         except TorchExportError as error:
+            if by_regions := self._by_regions(None, plain, translate):
+                return by_regions
             failures.update(error.failures_by_strategy)
             allowed = self._allow_value_traces
             raise _failures.failed(failures, allows_value_traces=allowed) from error.__cause__
@@ -135,14 +140,50 @@ class Capturer:
             with contextlib.suppress(TorchExportError):
                 strategies = (ScriptModule(),)
                 return self._by_script(failure, translate, self._call, strategies=strategies)
+        if captured.narrowing and self._sizes != "warn":
+            return self._by_regions(captured, plain, translate) or (made, captured)
         return made, captured
+
+    def _by_regions(
+        self, captured: Captured | None, call: Call, translate: Translate
+    ) -> tuple[ONNXProgram | None, Captured] | None:
+        """The model of captures at several sizes, which conditions choose between.
+
+        Args:
+            captured: The capture of the example, if there is one.
+            call: The module, with dynamic shapes for torch.export.
+            translate: Translates a source.
+        """
+        coverage = self._coverage
+        if not coverage.has_dims or self._free is not self._call or self._max_regions < 2:
+            return None
+        step = "Capture the model at other sizes..."
+        self._steps.say(step)
+        with self._calls_as_ops(self._symbolic):
+            explorer = _regions.explored(coverage, call, captured, self._max_regions)
+        if captured is None and not explorer.has_other_sizes:
+            return None
+        found = None
+        # Some conditions cannot be computed in a model.
+        with contextlib.suppress(OnnxExporterError, ValueError):
+            found = _merging.merged(explorer, self._source, translate)
+        self._steps.say(f"{step} {'✅' if found else '❌'}")
+        if found is None:
+            return None
+        if explorer.open or explorer.lost:
+            if self._sizes == "error" or coverage.has_exact:
+                return None
+            _errors.warn(explorer.text())
+        strategy = explorer.regions[0].captured.strategy
+        return found, Captured(None, strategy, captured.failures if captured else {})
 
     def _narrowing(self, captured: Captured) -> list[Condition]:
         """The conditions of a program that do not follow from what is asked for."""
-        coverage, call = self._coverage, captured.call
-        if not coverage.has_dims or call is None or captured.program is None:
+        coverage = self._coverage
+        if not coverage.has_dims or captured.program is None:
             return []
-        conditions = coverage.conditions(captured.log, call)
+        conditions = coverage.of_capture(captured)
+        coverage.sizes.relate(conditions)
         if not coverage.may_narrow(conditions):
             return []
         try:
@@ -309,19 +350,14 @@ class Capturer:
         assert program is not None
         if captured.narrowing:
             self._check_ranges(captured)
-        if self._legacy:
-            # As in the exporter of TorchScript, whose names of inputs may also name weights.
-            _torch_export.order_weights(program, cast(torch.nn.Module, call.model).state_dict())
         try:
-            shapes = _shapes.by_leaf(call.model, call.args, call.kwargs, call.shapes)
-            source = ProgramSource(program, shapes, self._symbolic, captured.relations)
-            made = translate(source)
+            made = translate(self._source(captured))
             kinds = {kind for kind, _ in made._native.warnings(grouped=True)}
             if "weights" in kinds and _has_lost_constants(program):
                 text = "torch.export kept no values of constants that the model needs"
                 raise _errors.new_error(ConversionError, text, "conversion", by_torch=True)
             _warn_of_flags(captured.log.flags)
-            for text in self._texts(captured):
+            for text in (*self._texts(captured), *captured.log.notes):
                 _errors.warn(text)
             return made, captured
         except Exception as error:
@@ -332,6 +368,20 @@ class Capturer:
                 return self._by_script(_failures.failed(failures), translate, call)
             except Exception:
                 raise error from error.__cause__
+
+    def _source(self, captured: Captured) -> ProgramSource:
+        """The program of a capture."""
+        program, call = captured.program, self._call
+        assert program is not None
+        if self._legacy:
+            # As in the exporter of TorchScript, whose names of inputs may also name weights.
+            _torch_export.order_weights(program, cast(torch.nn.Module, call.model).state_dict())
+        shapes = _shapes.by_leaf(call.model, call.args, call.kwargs, call.shapes)
+        asked = None
+        if self._coverage.has_dims and captured.call is not None:
+            conditions = self._coverage.conditions(captured.log, captured.call)
+            asked = self._coverage.asked(conditions)
+        return ProgramSource(program, shapes, self._symbolic, captured.relations, asked)
 
     def _by_script(
         self,
@@ -402,8 +452,8 @@ class Capturer:
         coverage = self._coverage
         if not coverage.has_dims:
             return
-        conditions = [one for log in self._logs for one in coverage.conditions(*log)]
-        points = [coverage.sizes.example, *coverage.sizes.to_try(conditions)]
+        script.conditions = [one for log in self._logs for one in coverage.conditions(*log)]
+        points = [coverage.sizes.example, *coverage.sizes.to_try(script.conditions)]
 
         def run(*args: object, **kwargs: object) -> Sequence[object]:
             return made._run(args, kwargs, {})

@@ -116,17 +116,17 @@ class TorchExport:
         if log.inconsistent or (log.specialized_by_user and not larger):
             if fixes < Fixes.SMALL:
                 raise SmallSizes(SmallSizes.__doc__)
-            _errors.warn(
-                "The code asks for dimensions whose size is 0 or 1 in the example, so they are "
-                "static: give an example in which they are larger."
-            )
             fixed = _examples.without_small(call.model, call.args, call.kwargs, call.shapes)
             with _patches.exporting(), _settings(self.strict), _guards.logged() as log:
                 program = self._export(dataclasses.replace(call, shapes=fixed), log, fixes)
+            log.notes.append(
+                "The code asks for dimensions whose size is 0 or 1 in the example, so they are "
+                "static: give an example in which they are larger."
+            )
         elif larger:
             program, log, given = larger
         elif log.specialized_by_torch:
-            _errors.warn(
+            log.notes.append(
                 "The model may be wrong where sizes are larger that are 0 or 1 in the example: "
                 "give an example in which they are larger."
             )
@@ -184,7 +184,7 @@ class TorchExport:
                 if fixes < Fixes.ALL:
                     raise StaticSizes(StaticSizes.__doc__) from error
                 plural = "dimensions" if fixed > 1 else "dimension"
-                _errors.warn(
+                log.notes.append(
                     f"The model takes only the sizes of the example for {fixed} dynamic {plural}, "
                     f"as the code asks for them: {_errors.brief(error)}"
                 )
@@ -406,7 +406,21 @@ def _settings(strict: bool) -> Generator[None, None, None]:
                 "_get_handlers": _without_sizes,
             }
             stack.enter_context(_patches.applied("strict", make))
+        else:
+            stack.enter_context(_patches.applied("numbers", {"as_tensor": _with_sizes}))
         yield
+
+
+def _with_sizes(as_tensor: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``torch.as_tensor`` that keeps sizes, and numbers that are computed from them."""
+
+    def function(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> torch.Tensor:
+        if not isinstance(data, (torch.SymInt, torch.SymFloat)):
+            return as_tensor(data, dtype=dtype, device=device)
+        own = torch.int64 if isinstance(data, torch.SymInt) else torch.get_default_dtype()
+        return torch.scalar_tensor(cast(float, data), dtype=dtype or own, device=device)
+
+    return function
 
 
 def _without_sizes(handlers: Callable[[], Mapping[object, object]]) -> object:

@@ -397,7 +397,8 @@ X = torch.randn(2, 3)
 
 @since(2, 8)
 def test_questions_about_sizes_of_the_example() -> None:
-    """Code that asks for a dynamic size of 0 is captured as it runs for the example."""
+    """Code that asks for a dynamic size of 0 is captured as it runs for the example, and for others
+    as well, if that is asked for."""
 
     @torch.jit.script
     def start(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
@@ -406,12 +407,14 @@ def test_questions_about_sizes_of_the_example() -> None:
         return x * 4
 
     model = Call(lambda x, state: start(x, state)).eval()
-    with pytest.warns(Warning, match="larger"):
-        program = pt2onnx.export(
-            model, (X, torch.empty(0)), dynamic_shapes={"args": ({0: "rows"}, {0: "n"})}
-        )
+    shapes = {"args": ({0: "rows"}, {0: "n"})}
     x = torch.randn(5, 3)
+    with pytest.warns(Warning, match="larger"):
+        program = pt2onnx.export(model, (X, torch.empty(0)), dynamic_shapes=shapes, sizes="warn")
     torch.testing.assert_close(program(x, torch.empty(0))[0], x * 2)
+    program = pt2onnx.export(model, (X, torch.empty(0)), dynamic_shapes=shapes)
+    torch.testing.assert_close(program(x, torch.empty(0))[0], x * 2)
+    torch.testing.assert_close(program(x, torch.empty(3))[0], x * 4)
 
 
 def test_verify_with_keywords_in_another_order() -> None:
@@ -703,14 +706,18 @@ class One(torch.nn.Module):
 
 @since(2, 8)
 def test_code_that_asks_for_1() -> None:
-    """A branch that is taken for one size only makes the dimension static."""
+    """A branch that is taken for one size only stays in the model, or makes the dimension
+    static."""
     x = torch.randn(1, 3)
+    others = [(torch.randn(2, 3),), (torch.randn(5, 3),)]
+    program = check(One(), (x,), dynamic_shapes=({0: "n"},), others=others)
+    assert dims(program)["x"] == ["n", 3]
     with pytest.warns(UserWarning, match="so they are static"):
-        program = check(One(), (x,), dynamic_shapes=({0: "n"},))
+        program = check(One(), (x,), dynamic_shapes=({0: "n"},), sizes="warn")
     assert dims(program)["x"] == [1, 3]
     with pytest.warns(UserWarning, match="so they are static"):
         half = Call(lambda x: x * int(round(x.shape[0] / 2.0)))  # noqa: RUF046
-        check(half, (x,), dynamic_shapes=(({0: "n"},),))
+        check(half, (x,), dynamic_shapes=(({0: "n"},),), sizes="warn")
 
 
 class Together(torch.nn.Module):

@@ -12,7 +12,9 @@ import pt2onnx
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers import dims, same, since
+from helpers import dims, operators, same, since
+from pt2onnx._capture._coverage import sources
+from pt2onnx._capture._torch_export import Call
 from pt2onnx._conditions import Condition, holds, symbol
 from pt2onnx._leaves import TensorLeaf
 from pt2onnx._sizes import Sizes
@@ -105,6 +107,88 @@ class Opaque(nn.Module):
         return x * eval("scale", {"scale": scale})
 
 
+class OpaquePieces(nn.Module):
+    """TorchScript does not know its code."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([*{at: c.flip(1) for at, c in enumerate(x.split(4, 1))}.values()], 1)
+
+
+class OpaqueTwo(nn.Module):
+    """Branches on two dimensions, of which some return the same."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        table = {(True, True): 2, (True, False): 3, (False, True): 3, (False, False): 4}
+        b, t = x.shape[0], x.shape[1]
+        if {0: t}[0] % 4:
+            x = F.pad(x, (0, 0, 0, -t % 4))
+        return x * table[bool(b > 2), bool(t <= 8)]
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("kind", [Opaque, OpaqueTwo])
+def test_regions(kind: type[nn.Module], dynamo: bool) -> None:
+    """Captures at several sizes are merged: the model is right at all of them."""
+    module, x = kind().eval(), torch.randn(2, 6, 4)
+    options: Any = {"dynamic_shapes": ({0: "b", 1: "t"},)}
+    if not dynamo:
+        axes = {"x": {0: "b", 1: "t"}}
+        options = {"dynamo": False, "input_names": ["x"], "dynamic_axes": axes}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        program = pt2onnx.export(module, (x,), output_names=["out"], **options)
+    assert dims(program)["x"] == ["b", "t", 4] and program.output_names == ["out"]
+    for rows in (1, 2, 3, 7):
+        for size in (1, 4, 5, 6, 8, 9, 16, 31):
+            x = torch.randn(rows, size, 4)
+            same(program(x), module(x))
+    assert "If" in operators(program)
+
+
+def test_sizes_without_a_region() -> None:
+    """The model fails at sizes for which there are too many branches, with the reason."""
+    x = torch.randn(2, 6, 4)
+    shapes = ({1: "t"},)
+    with pytest.warns(UserWarning, match="The model fails at sizes .* such as t=.*more branches"):
+        program = pt2onnx.export(OpaquePieces(), (x,), dynamic_shapes=shapes, max_regions=3)
+    module = OpaquePieces()
+    for size in (3, 6, 9):
+        x = torch.randn(2, size, 4)
+        same(program(x), module(x))
+    with pytest.raises(Exception, match="the model has no branch for these sizes of t"):
+        program(torch.randn(2, 50, 4))
+    program = pt2onnx.export(module, (x,), dynamic_shapes=({1: Dim("t", min=1, max=12)},))
+    for size in range(1, 13):
+        x = torch.randn(2, size, 4)
+        same(program(x), module(x))
+    with pytest.raises(pt2onnx.TorchExportError, match=r"`t` is 10, but .* 1 to 64"):
+        pt2onnx.export(module, (x[:, :10],), dynamic_shapes=({1: Dim("t", min=1, max=64)},))
+
+
+class Fixed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(6, 4) * {0: x.shape[1]}[0]
+
+
+def test_sizes_that_the_module_takes() -> None:
+    """Only these have regions."""
+    module = Fixed().eval()
+    program = pt2onnx.export(module, (torch.randn(2, 6, 4),), dynamic_shapes=({1: Dim("t")},))
+    for size in (1, 6):
+        x = torch.randn(2, size, 4)
+        same(program(x), module(x))
+
+
+def test_verification_at_borders() -> None:
+    """A model that is wrong at other sizes is found, on both sides of what the code asks for."""
+    shapes, x = ({1: "t"},), torch.randn(2, 6, 4)
+    with pytest.warns(UserWarning, match=r"Output 'mul' \(t=9\)"):
+        program = pt2onnx.export(Limit(), (x,), dynamic_shapes=shapes, sizes="warn", verify=True)
+    assert [one.inputs for one in program.verification.outputs if not one.ok] == ["t=9"]
+    program = pt2onnx.export(Limit(), (x,), dynamic_shapes=shapes, verify=True)
+    assert program.verification.ok
+
+
 HELD = r"`t` is 1 to 8, but dynamic_shapes asks for {}. The code decides by it at .*test_sizes.py"
 
 
@@ -115,10 +199,11 @@ def test_conditions_that_are_left() -> None:
     with pytest.warns(UserWarning, match=HELD.format("1 or more") + r":\d+: `scale = "):
         program = pt2onnx.export(Opaque(), (x,), dynamic_shapes=({1: "t"},), sizes="warn")
     same(program(torch.ones(2, 8, 4)), torch.full((2, 8, 4), 2.0))
-    for size, options in ((Dim("t", min=1, max=64), "merge"), ("t", "error")):
-        asked = "1 to 64" if options == "merge" else "1 or more"
+    for size, options in ((Dim("t", min=1, max=64), "warn"), ("t", "error")):
+        asked = "1 to 64" if options == "warn" else "1 or more"
         with pytest.raises(pt2onnx.TorchExportError) as caught:
-            pt2onnx.export(Opaque(), (x,), dynamic_shapes=({1: size},), sizes=options)
+            shapes = ({1: size},)
+            pt2onnx.export(Opaque(), (x,), dynamic_shapes=shapes, sizes=options, max_regions=1)
         assert re.search(HELD.format(asked), str(caught.value)), caught.value
     with pytest.raises(ValueError, match="the parameter `sizes` is 'all', not one of merge"):
         pt2onnx.export(Opaque(), (x,), sizes="all")  # type: ignore[arg-type]
@@ -173,15 +258,10 @@ def test_names_of_conditions(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_of_conditions_of_2_6() -> None:
     """PyTorch 2.6 names inputs by their place."""
-    from pt2onnx._capture._coverage import _Sources
-    from pt2onnx._capture._torch_export import Call
-
     x, y = torch.ones(2), torch.ones(3)
-    sources = _Sources(Call(nn.Identity(), ([x],), {"k": y}, None))
-    assert sources.value("L['args'][0][0][0]") is x
-    assert sources.value("L['args'][1]['k']") is y
-    assert sources.value("L['flat_args'][1]") is y
-    assert sources.value("L['other']") is None
+    found = sources(Call(nn.Identity(), ([x],), {"k": y}, None))
+    assert found["L['args'][0][0][0]"] is x and found["L['args'][1]['k']"] is y
+    assert found["L['flat_args'][1]"] is y
 
 
 def _sizes(**asked: Any) -> Sizes:
