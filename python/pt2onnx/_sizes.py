@@ -18,7 +18,7 @@ from ._leaves import TensorLeaf
 from ._program._origin import Example
 from ._types import Args, Kwargs
 
-#: The sizes of which all are looked at, by the number of dimensions.
+#: All sizes below these are looked at, by the number of dimensions.
 _ALL = {1: 65, 2: 18}
 
 #: How many sizes are looked at for a condition.
@@ -334,7 +334,7 @@ class Sizes:
             yield f"`{dim.text}` is {held}, but dynamic_shapes asks for {asked}", where
 
     def _limits(self, dim: Size, conditions: Sequence[Condition]) -> tuple[int, int | None] | None:
-        """The range of a dimension in which conditions on it hold; None if it is no range."""
+        """The range of a dimension in which conditions on it hold; None if they are not a range."""
         sizes = self._critical(dim, conditions, 1)
         points = [self.complete({**self.example, dim.name: size}) for size in sizes]
         good = [all(c.holds(point) for c in conditions) for point in points]

@@ -31,7 +31,7 @@ _PLAIN = (
     "x = x - x.amax(0, keepdim=True)",
 )
 
-#: What becomes of a piece.
+#: Functions of a piece.
 _PIECE = ("{}.flip(1)", "{}.cumsum(1)", "{} + {}.mean(1, keepdim=True)", "{} * {}.shape[1]")
 
 

@@ -107,7 +107,7 @@ def test_suppression_for_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_suppression_by_another_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the module computes while it is traced is what its trace has to compute."""
+    """A trace is compared with the module while it is traced."""
     pytest.importorskip("torchvision")
     program, notes = exported(Padded(), torch.rand(3000, 4), monkeypatch)
     assert program._capture_strategy == "TraceStrategy" and not notes
