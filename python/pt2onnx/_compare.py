@@ -256,6 +256,8 @@ def compare(
     if a.shape != b.shape:
         text = f"its shape is {list(a.shape)}, expected {list(b.shape)}"
         return OutputCheck(name, text, math.inf, math.inf, inputs)
+    if a.dtype == b.dtype and torch.equal(a, b):
+        return OutputCheck(name, None, 0.0, 0.0, inputs)
     x, y = a.to(torch.float64), b.to(torch.float64)
     finite = x.isfinite() & y.isfinite()
     gap = torch.where(finite, (x - y).abs(), torch.zeros_like(x))

@@ -86,7 +86,7 @@ class Sizes:
                     given.setdefault(symbol, []).append(size)
         known = self._known.known
         computed = self._known.computed
-        #: What PyTorch asserts on several dimensions: sizes that do not meet it do not belong
+        #: Assertions of PyTorch on several dimensions: sizes that do not meet them do not belong
         #: together.
         self.relations: list[Condition] = []
         #: The dimensions whose sizes do not follow from others, by symbol.

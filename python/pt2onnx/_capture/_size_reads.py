@@ -8,13 +8,13 @@ import contextlib
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any, cast
 
 import torch
 
 from . import _patches
-from ._jit import JitValue
+from ._jit import JitNode, JitValue
 
 #: Operators that read the sizes of a tensor.
 _SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "aten::numel"))
@@ -41,11 +41,14 @@ class SizeReads:
 
 
 @contextlib.contextmanager
-def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None, None]:
+def dropped(
+    caught: list[warnings.WarningMessage], static: Mapping[str, Collection[int]]
+) -> Generator[SizeReads, None, None]:
     """Drops warnings of the tracer about reads of sizes in this context.
 
     Args:
         caught: The warnings, to which new ones are added.
+        static: The static axes of the inputs by name, whose sizes may be read.
 
     Returns:
         The reads, also those that the tracer does not warn of.
@@ -60,10 +63,11 @@ def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None,
             result = old(self)
             warned = len(caught) > count
             if warned or (silent and cast(Any, torch.jit).is_tracing()):
-                origin = _origin(self)
-                if origin and (warned or origin.any):
+                origin = _origin(self, static)
+                if origin and origin.any:
                     found.any = True
                     found.numbers |= origin.numbers
+                if origin:
                     del caught[count:]
             return result
 
@@ -72,7 +76,7 @@ def dropped(caught: list[warnings.WarningMessage]) -> Generator[SizeReads, None,
     def watched_key(old: Callable[[torch.Tensor], int]) -> Callable[[torch.Tensor], int]:
         def key(self: torch.Tensor) -> int:
             if not found.keys and self.dim() == 0:
-                origin = _origin(self)
+                origin = _origin(self, static)
                 found.keys = origin is not None and origin.any
             return old(self)
 
@@ -99,9 +103,9 @@ def _number(constant: torch.Tensor) -> object:
         code._set_tracing_state(state)
 
 
-def _origin(tensor: torch.Tensor) -> SizeReads | None:
+def _origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeReads | None:
     """The sizes and numbers from which alone the tracer has computed a tensor; None if it has
-    computed it from others."""
+    computed it from others. Sizes of static axes of inputs are numbers."""
     try:
         pending: list[JitValue] = [cast(Any, torch._C)._get_value_trace(tensor)]
     except RuntimeError:
@@ -123,7 +127,7 @@ def _origin(tensor: torch.Tensor) -> SizeReads | None:
                 found.numbers.add(abs(int(number)))
             continue
         if kind in _SIZES:
-            found.any = True
+            found.any = found.any or not _is_static(node, static)
             continue
         inputs = list(node.inputs())
         known = kind in ("prim::NumToTensor", "prim::ListConstruct", "prim::ListUnpack")
@@ -131,3 +135,10 @@ def _origin(tensor: torch.Tensor) -> SizeReads | None:
             return None
         pending += inputs
     return found
+
+
+def _is_static(node: JitNode, static: Mapping[str, Collection[int]]) -> bool:
+    """Whether a node reads the size of a static axis of an input."""
+    tensor, *axis = node.inputs()
+    is_input = tensor.node().kind() == "prim::Param"
+    return is_input and len(axis) == 1 and axis[0].toIValue() in static.get(tensor.debugName(), ())

@@ -97,7 +97,7 @@ class Traced:
         pairs = zip(self.leaves, names, strict=True)
         own = [dataclasses.replace(leaf, path=name) for leaf, name in pairs]
         if isinstance(self.code, ModuleTrace):
-            with _constants.typed(_graphs(self.code)):
+            with _constants.typed(graphs(self.code)):
                 package = self.code.package()
         else:
             package = _script.of_model(self.code, (), {}, None).package
@@ -444,6 +444,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
     recorded: list[torch.Tensor] = []
     inputs = _input_names(paths)
     _sign(flat, inputs)
+    static = {name: _static_axes(leaf) for name, leaf in zip(inputs, leaves, strict=True)}
     gradients = _gradients.GradientLog()
     with (
         # The tracer does not see convolutions that a mode of Python dispatches.
@@ -454,7 +455,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
         _gradients.logged(gradients),
         torch.no_grad(),
         _compare.same_numbers(),
-        _size_reads.dropped(caught) as sizes,
+        _size_reads.dropped(caught, static) as sizes,
     ):
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
@@ -487,16 +488,23 @@ def _versions(module: torch.nn.Module) -> list[int]:
     return [one._version for one in module.parameters() if not one.is_inference()]
 
 
+def _static_axes(leaf: TensorLeaf) -> set[int]:
+    """The axes of an input whose sizes are fixed."""
+    rank = leaf.value.dim()
+    pairs = cast(Iterator[tuple[int, object]], _shapes.axis_sizes(leaf.axes))
+    return set(range(rank)) - {axis % rank for axis, size in pairs if size is not None}
+
+
 def _inline_functions(code: Any) -> None:
     """Replaces calls of autograd functions in a trace by the nodes of their ``forward``: a trace
     that calls Python cannot be saved. Where symbolic functions are used, calls of those that have
     one are ops, and not among these."""
-    for graph in _graphs(code):
+    for graph in graphs(code):
         while call := _function_call(graph):
             _inline(graph, call)
 
 
-def _graphs(code: Any) -> Iterator[JitGraph]:
+def graphs(code: Any) -> Iterator[JitGraph]:
     """The graphs of the methods of a trace."""
     own = isinstance(code, ModuleTrace)
     for module in code.modules if own else [part._c for part in code.modules()]:

@@ -20,6 +20,7 @@ from ._trace import Traced
 #: The sizes that are tried in turn. Smaller ones come first. Many modules take no odd ones, or only
 #: multiples of 32.
 _GROWTHS: tuple[_examples.Growth, ...] = (
+    lambda size: 1 if size == 2 else _GROWTHS[1](size),
     lambda size: size // 2 if size >= 8 and size % 2 == 0 else size + 1,
     lambda size: size - 32 if size >= 64 and size % 32 == 0 else size + 1,
     *_examples.GROWTHS,
@@ -69,6 +70,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         try:
             found.append(_trace.compare(traced, call))
         except _trace.TraceWarning as warning:
+            if at == 0 and _is_single(traced, call):
+                continue
             with contextlib.suppress(Exception):
                 again = warning.other or _trace.trace_call(call, traced.run)
                 warning.loop = _trace.loop(traced, again)
@@ -91,6 +94,14 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     return notes if None in values else [*notes, *traced.notes]
 
 
+def _is_single(traced: Traced, call: Call) -> bool:
+    """Whether there is one of something of which the example has two, where much code does
+    something else, such as ``squeeze``."""
+    pairs = zip(_trace.tensor_leaves(call), traced.leaves, strict=True)
+    sizes = ((new.value.shape, old.value.shape) for new, old in pairs)
+    return any((1, 2) in zip(new, old, strict=True) for new, old in sizes)
+
+
 def _growth(sizes: Sizes, point: dict[str, int]) -> float:
     """How many times as large the arguments are at other sizes."""
     return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
@@ -103,15 +114,14 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
         traced: The trace.
         dynamic: The dynamic sizes of the example.
     """
-    # Its nodes do not keep it.
-    graph = traced.code.inlined_graph
-    for node in graph.findAllNodes("prim::ListUnpack"):
-        pieces = next(node.inputs()).node()
-        if pieces.kind().removeprefix("aten::") in _PIECES:
-            tensor, *_, axis = pieces.inputs()
-            shape, at = tensor.type().sizes(), axis.toIValue()
-            if shape is None or not isinstance(at, int) or shape[at] in dynamic:
-                return True
+    for graph in _trace.graphs(traced.code):
+        for node in graph.findAllNodes("prim::ListUnpack"):
+            pieces = next(iter(node.inputs())).node()
+            if pieces.kind().removeprefix("aten::") in _PIECES:
+                tensor, *_, axis = pieces.inputs()
+                shape, at = tensor.type().sizes(), axis.toIValue()
+                if shape is None or not isinstance(at, int) or shape[at] in dynamic:
+                    return True
     return False
 
 

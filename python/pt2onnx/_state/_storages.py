@@ -159,7 +159,9 @@ class Storages:
 
 
 def _bytes(storage: torch.UntypedStorage) -> torch.Tensor:
-    return torch.tensor([], dtype=torch.uint8, device=storage.device).set_(storage)
+    """The bytes of a storage, by eights where that is possible: those compare faster."""
+    dtype = torch.uint8 if storage.nbytes() % 8 else torch.int64
+    return torch.tensor([], dtype=dtype, device=storage.device).set_(storage)
 
 
 def _restore(storage: torch.UntypedStorage, copy: torch.UntypedStorage) -> None:

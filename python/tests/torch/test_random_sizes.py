@@ -45,7 +45,7 @@ def test_random_sizes(way: str, tmp_path: pathlib.Path) -> None:
 
 
 def run(seed: int, way: str, folder: pathlib.Path) -> tuple[str, str]:
-    """The verdict on the model of a seed, with the warnings of the export, or where the model is wrong.
+    """The verdict on the model of a seed, with the warnings, or the sizes where it is wrong.
 
     ``right`` at all sizes; ``named`` if a warning or error names a size or the line; ``silent`` if
     the model is wrong somewhere without that; ``skipped`` if PyTorch raises for the example.

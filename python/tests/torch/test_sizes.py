@@ -115,7 +115,7 @@ class OpaquePieces(nn.Module):
 
 
 class OpaqueTwo(nn.Module):
-    """Branches on two dimensions, of which some return the same."""
+    """Branches on two dimensions, some with the same result."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         table = {(True, True): 2, (True, False): 3, (False, True): 3, (False, False): 4}

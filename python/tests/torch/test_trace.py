@@ -239,14 +239,18 @@ def test_results_without_numbers(rows: int) -> None:
 TABLE = torch.arange(8.0)
 
 
+#: Dynamic shapes of a function of one matrix.
+DYNAMIC = (({0: "rows", 1: "columns"},),)
+
+
 def test_sizes_are_keys() -> None:
     function = lambda x: x * {4: 2.0}.get(x.shape[0], 7.0) + torch.rand(4, 8)  # noqa: E731
-    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    traced = _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC))
     assert traced.sizes.keys
     with pytest.raises(_trace.TraceWarning):
         _trace.check_own(traced)
     function = lambda x: x * 2 + torch.rand(4, 8)  # noqa: E731
-    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    traced = _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC))
     assert not traced.sizes.keys
     _trace.check_own(traced)
 
@@ -257,13 +261,33 @@ def test_notes_are_on_values_only() -> None:
         torch._assert(rows * 2 < columns + 8, "too many rows")
         return x * int(rows + 1) if rows % 2 == 0 else x
 
-    traced = _trace.traced(Captured(Call(function), (X,), {}, None))
+    traced = _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC))
     assert traced.sizes.any and not traced.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert exported(function)._capture_strategy != "TraceStrategy"
-    traced = _trace.traced(Captured(Call(lambda x: x * int(x.sum() > 0)), (X,), {}, None))
+    traced = _trace.traced(Captured(Call(lambda x: x * int(x.sum() > 0)), (X,), {}, DYNAMIC))
     assert not traced.sizes.any and traced.notes
+
+
+@pytest.mark.filterwarnings("ignore:.*squeeze.*:UserWarning")
+def test_a_single_row_may_be_another_case() -> None:
+    """The trace is then compared with the module at three rows."""
+    program = exported(lambda x: (x * 2).squeeze(0).cumsum(-1), X[:2])
+    assert program._capture_strategy == "TraceStrategy"
+    same(program(X), (X * 2).cumsum(-1))
+
+
+def test_static_sizes_may_be_read() -> None:
+    """They are numbers, as for an image of one size in a batch of any."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        torch._assert(x.shape[1] == 8, "of one size")
+        return x * int(x.shape[1])
+
+    for axis, reads in ((0, False), (1, True), (-1, True)):
+        shapes = (({axis: "size"},),)
+        assert _trace.traced(Captured(Call(function), (X,), {}, shapes)).sizes.any == reads
 
 
 def test_results_without_elements() -> None:

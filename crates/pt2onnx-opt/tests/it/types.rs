@@ -56,8 +56,8 @@ fn sizes_of_slices_have_names_at_opset_10() {
     assert_eq!(named[2..], plain[2..]);
 }
 
-/// Tensors of more dimensions than `MAX_RANK` have types without sizes, whose time and memory would grow
-/// with the square of the nodes. Nodes that take the dimensions away still cancel.
+/// Tensors of more dimensions than `MAX_RANK` have types without sizes, whose time and memory would
+/// grow with the square of the nodes. Nodes that take the dimensions away still cancel.
 #[test]
 fn nested_dimensions() {
     let node = |op: &str, i: usize| format!("v{} = {op} (v{i}, axis) ", i + 1);
