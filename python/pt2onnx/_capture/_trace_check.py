@@ -95,8 +95,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
 
 
 def _is_single(traced: Traced, call: Call) -> bool:
-    """Whether there is one of something of which the example has two, where much code does
-    something else, such as ``squeeze``."""
+    """Whether a size is 1 that is 2 in the example: much code does something else for 1, such as
+    ``squeeze``."""
     pairs = zip(_trace.tensor_leaves(call), traced.leaves, strict=True)
     sizes = ((new.value.shape, old.value.shape) for new, old in pairs)
     return any((1, 2) in zip(new, old, strict=True) for new, old in sizes)
