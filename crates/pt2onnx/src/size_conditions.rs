@@ -14,6 +14,9 @@ const MAX_TRIED: i64 = 4096;
 /// The range is not searched for more conditions than these.
 const MAX_SEARCHED: usize = 64;
 
+/// At most so many conditions leave out others, which follow from them.
+const MAX_KNOWN: usize = 64;
+
 /// At most so many conditions are listed in a warning.
 const MAX_LISTED: usize = 4;
 
@@ -58,10 +61,14 @@ impl SizeConditions {
             let holds = one.holds.as_ref();
             holds.map_or((0, 0), |holds| (holds.symbols().len(), holds.to_string().len()))
         });
+        let mut assumed = 0;
         self.all.retain(|one| {
             let Some(holds) = &one.holds else { return true };
             let follows = known.decide(holds) == Some(true);
-            known.assume(holds);
+            if !follows && assumed < MAX_KNOWN {
+                known.assume(holds);
+                assumed += 1;
+            }
             !follows
         });
     }
