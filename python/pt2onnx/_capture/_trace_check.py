@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -58,15 +58,16 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         TraceWarning: The results differ.
     """
     budget = max(_BUDGET, getattr(traced.code, "seconds", 0.0))
-    start = time.process_time() - (traced.run.seconds if traced.run else 0.0)
+    seconds = traced.run.seconds if traced.run else 0.0
+    start = time.process_time() - seconds
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
     borders = _borders(traced, sizes) if traced.sizes.any else []
-    if traced.run:
-        largest = budget / max(2 * traced.run.seconds, 1e-9)
-        borders = [point for point in borders if _growth(sizes, point) <= largest]
+    # The time of a short run depends on its operators more than on sizes.
+    largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
+    borders = [point for point in borders if _growth(sizes, point) <= largest]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
-    for at, call in enumerate(_others(traced, sizes, borders, has_pieces)):
+    for at, call in enumerate(_others(traced, sizes, borders, has_pieces, largest)):
         try:
             found.append(_trace.compare(traced, call))
         except _trace.TraceWarning as warning:
@@ -107,6 +108,10 @@ def _growth(sizes: Sizes, point: dict[str, int]) -> float:
     return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
 
 
+def _elements(call: Call) -> int:
+    return sum(leaf.value.numel() for leaf in _trace.tensor_leaves(call))
+
+
 def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
     """Whether a trace has as many pieces of a tensor as a size decides.
 
@@ -132,25 +137,39 @@ def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
     return sizes.borders((), [*numbers, *sorted(products)])[:_MOST_BORDERS]
 
 
-def at_other_sizes(call: Call) -> Iterator[Call]:
+def at_other_sizes(call: Call, growths: Sequence[_examples.Growth] = _GROWTHS) -> Iterator[Call]:
     """The module with arguments of other sizes."""
     leaves = _trace.tensor_leaves(call)
     names = _trace.positional_names(call)
-    for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), _GROWTHS):
+    for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), growths):
         yield dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
 
 
 def _others(
-    traced: Traced, sizes: Sizes, borders: list[dict[str, int]], has_pieces: bool
+    traced: Traced,
+    sizes: Sizes,
+    borders: list[dict[str, int]],
+    has_pieces: bool,
+    largest: float,
 ) -> Iterator[Call]:
     """The module with arguments of other sizes, each once: first those of the run before, then
-    those at borders, or with other numbers of pieces."""
+    those at borders, or with other numbers of pieces, and far larger ones, up to ``largest`` times
+    as many elements."""
     call = traced.call
     seen = [[leaf.value.shape for leaf in traced.leaves]]
     first = [traced.run.call] if traced.run else []
-    examples = map(sizes.at, [*borders, *(sizes.generic() if has_pieces else ())])
+    # Sizes that all differ come first.
+    generic = sorted(
+        sizes.generic() if has_pieces else (),
+        key=lambda point: any(point[name] == size for name, size in sizes.example.items()),
+    )
+    examples = map(sizes.at, [*borders, *generic])
     own = (dataclasses.replace(call, args=one.args, kwargs=one.kwargs) for one in examples)
-    for other in itertools.chain(first, own, at_other_sizes(call)):
+    # Loops over a size may have more steps at a far larger one.
+    far = at_other_sizes(call, _GROWTHS[-1:]) if traced.sizes.any else ()
+    limit = largest * _elements(call)
+    far = (other for other in far if _elements(other) <= limit)
+    for other in itertools.chain(first, own, far, at_other_sizes(call)):
         shapes = [leaf.value.shape for leaf in _trace.tensor_leaves(other)]
         if shapes not in seen:
             seen.append(shapes)
