@@ -179,7 +179,7 @@ fn models_that_do_not_belong_together() {
     assert_eq!(choose(&other, "t < 4", &place), "the outputs are y in one model and z in another");
     assert_eq!(
         choose(&one, "h < 4", &place),
-        "the condition `h < 4` is about `h`, which is no size of an input: these are t"
+        "the condition `h < 4` is about `h`, which is not a size of an input: these are t"
     );
     assert_eq!(
         choose(&one, "t < 4", &[("t", "x", 7)]),

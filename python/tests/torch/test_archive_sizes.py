@@ -167,7 +167,7 @@ def test_models_are_merged_by_a_tree(tmp_path: Path) -> None:
         np.testing.assert_allclose(run(data, x), Limit()(x).numpy(), rtol=1e-5)
     with pytest.raises(Exception, match="no model is for a t above 16"):
         run(data, torch.rand(2, 17))
-    with pytest.raises(_pt2onnx.Failure, match="which is no size of an input"):
+    with pytest.raises(_pt2onnx.Failure, match="which is not a size of an input"):
         _pt2onnx.choose(programs, ("h <= 8", 0, 1), {"t": ("x", 1)}, {}, [])
     with pytest.raises(ValueError, match="the condition `t <=`"):
         _pt2onnx.choose(programs, ("t <=", 0, 1), {"t": ("x", 1)}, {}, [])

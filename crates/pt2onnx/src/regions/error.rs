@@ -23,7 +23,7 @@ pub enum ChooseError {
         count: usize,
     },
     /// A condition is about a size that is not given.
-    #[error("the condition `{condition}` is about `{symbol}`, which is no size of an input{}", listed(.known))]
+    #[error("the condition `{condition}` is about `{symbol}`, which is not a size of an input{}", listed(.known))]
     Symbol {
         /// The condition.
         condition: String,
@@ -32,7 +32,7 @@ pub enum ChooseError {
         /// The sizes that are given.
         known: Vec<String>,
     },
-    /// There is no such axis.
+    /// An axis that no input has.
     #[error("the size `{symbol}` is the axis {axis} of `{input}`, but no input has it")]
     NoAxis {
         /// The size.
