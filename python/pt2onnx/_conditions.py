@@ -21,7 +21,7 @@ Expr = Any
 Point = Mapping[str, int]
 
 #: Numbers from here on are left out: such code looks for tensors that are larger than any.
-_FAR = 1 << 20
+FAR = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Condition:
     def numbers(self) -> list[int]:
         """Its numbers without signs, except those that are far larger than sizes."""
         found = (abs(int(number)) for number in self.expr.atoms(sympy.Integer))
-        return sorted({number for number in found if 0 < number < _FAR})
+        return sorted({number for number in found if 0 < number < FAR})
 
     @functools.cached_property
     def key(self) -> Expr:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 
+from .._conditions import FAR
 from . import _patches
 from ._jit import JitNode, JitValue
 
@@ -21,9 +22,6 @@ _SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "a
 
 #: Ways in which Python reads a tensor.
 _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
-
-#: Numbers from here on are left out: such code looks for tensors that are larger than any.
-_FAR = 1 << 20
 
 
 @dataclasses.dataclass
@@ -76,7 +74,8 @@ def dropped(
     def watched_key(old: Callable[[torch.Tensor], int]) -> Callable[[torch.Tensor], int]:
         def key(self: torch.Tensor) -> int:
             if not found.keys and self.dim() == 0:
-                origin = _origin(self, static)
+                # A tensor is another key also where the size is static.
+                origin = _origin(self, {})
                 found.keys = origin is not None and origin.any
             return old(self)
 
@@ -123,7 +122,7 @@ def _origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> Size
             number = value.toIValue()
             if isinstance(number, torch.Tensor) and number.dim() == 0:
                 number = _number(number)
-            if isinstance(number, (int, float)) and 0 < abs(number) < _FAR:
+            if isinstance(number, (int, float)) and 0 < abs(number) < FAR:
                 found.numbers.add(abs(int(number)))
             continue
         if kind in _SIZES:

@@ -243,14 +243,16 @@ TABLE = torch.arange(8.0)
 DYNAMIC = (({0: "rows", 1: "columns"},),)
 
 
-def test_sizes_are_keys() -> None:
+@pytest.mark.parametrize("shapes", [None, DYNAMIC])
+def test_sizes_are_keys(shapes: object) -> None:
+    """A tensor that stands for a size is another key, be the size dynamic or static."""
     function = lambda x: x * {4: 2.0}.get(x.shape[0], 7.0) + torch.rand(4, 8)  # noqa: E731
-    traced = _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC))
+    traced = _trace.traced(Captured(Call(function), (X,), {}, shapes))
     assert traced.sizes.keys
     with pytest.raises(_trace.TraceWarning):
         _trace.check_own(traced)
     function = lambda x: x * 2 + torch.rand(4, 8)  # noqa: E731
-    traced = _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC))
+    traced = _trace.traced(Captured(Call(function), (X,), {}, shapes))
     assert not traced.sizes.keys
     _trace.check_own(traced)
 
