@@ -3,13 +3,11 @@ capture."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import inspect
 import itertools
 import keyword
-import os
 import re
 import time
 import warnings
@@ -19,16 +17,18 @@ from typing import Any, cast
 import torch
 from torch.jit import _trace as torch_trace
 
-from .. import _compare, _errors, _examples, _frames, _leaves, _objects, _shapes, _symbolic
+from .. import _compare, _errors, _examples, _leaves, _objects, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model
+from .._verification import OutputCheck
 from . import (
     _causal,
     _constants,
     _data,
     _gradients,
     _jit,
+    _loops,
     _module_trace,
     _noise,
     _numbers,
@@ -45,11 +45,10 @@ from ._torch_export import Call, as_module
 class TraceWarning(Exception):
     """A trace that holds for its arguments only. The text has the reason.
 
-    ``other`` is the trace for other arguments, if one was made. ``loop`` is a note if code runs as
-    often as a size decides: no capture of Python code has such a size as a dynamic one.
+    ``loop`` is a note if code runs as often as a size decides: no capture of Python code has such a
+    size as a dynamic one.
     """
 
-    other: Traced | None = None
     loop: str | None = None
 
 
@@ -205,20 +204,20 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
         raise
     except Exception as error:
         return error
-    again: Traced | None = None
-    if any(check.problem for check in checks) and _suppresses(traced):
+    if problem := _problem(checks):
+        warning = TraceWarning(f"the trace returns something else than the module: {problem}")
+        if not _is_of_same_sizes(traced, other):
+            warning.loop = _loops.note(traced.code.inlined_graph, traced.call, other)
+        if warning.loop or not _suppresses(traced):
+            raise warning
         # torchvision has other formulas for code that is traced, which choose others of the boxes
         # that have one score.
         again = trace_call(other, traced.run, keep_results=True)
-        checks = [_compare.compare("", *pair) for pair in zip(found, again.results, strict=True)]
-    for check in checks:
-        if check.problem:
-            text = f"the trace returns something else than the module: {check.problem}"
-            warning = TraceWarning(text)
-            warning.other = again
+        pairs = zip(found, again.results, strict=True)
+        if _problem([_compare.compare("", *pair) for pair in pairs]):
             raise warning
     if other is not traced.call and not any(map(_is_telling, found)):
-        if [one.value.shape for one in tensor_leaves(other)] == _shapes_of(traced):
+        if _is_of_same_sizes(traced, other):
             return ValueError("the results for these values show nothing")
         graphs = traced.code.inlined_graph, trace_call(other, traced.run).code.inlined_graph
         if notes := differences(*graphs):
@@ -226,8 +225,13 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
     return None
 
 
-def _shapes_of(traced: Traced) -> list[torch.Size]:
-    return [leaf.value.shape for leaf in traced.leaves]
+def _problem(checks: Sequence[OutputCheck]) -> str | None:
+    return next((check.problem for check in checks if check.problem), None)
+
+
+def _is_of_same_sizes(traced: Traced, other: Call) -> bool:
+    pairs = zip(traced.leaves, tensor_leaves(other), strict=True)
+    return all(one.value.shape == leaf.value.shape for one, leaf in pairs)
 
 
 def check_own(traced: Traced) -> None:
@@ -332,34 +336,6 @@ def differences(one: JitGraph, other: JitGraph) -> list[str]:
     places = (re.search(r"# (\S.*:\d+):\d+", str(node)) for node in rest)
     place = next((found[1] for found in places if found), rest[0].kind())
     return [f"The code does something else at other sizes ({place})"]
-
-
-def loop(traced: Traced, other: Traced) -> str | None:
-    """A note on the first code that runs as often as a size decides; None if there is none.
-
-    Args:
-        traced: The trace.
-        other: The trace for arguments of other sizes.
-    """
-    ours, theirs = (_counts(one.code.inlined_graph) for one in (traced, other))
-    stacks = (stack for stack, count in ours.items() if theirs.get(stack, count) != count)
-    root = _frames.torch_root()
-    own = (line for stack in stacks for line in stack if not line.startswith(root))
-    place = next(own, None)
-    return place and f"The code runs as often as a size of the example decides ({place})"
-
-
-def _counts(graph: JitGraph) -> collections.Counter[tuple[str, ...]]:
-    """The number of nodes by the lines of Python that made them."""
-    return collections.Counter(lines for node in graph.nodes() if (lines := _lines(node)))
-
-
-def _lines(node: JitNode) -> tuple[str, ...]:
-    """The lines of the stack of a node within the module, the innermost first."""
-    frames = re.findall(r"^(.+)\((\d+)\): ", node.sourceRange(), re.MULTILINE)
-    package = os.path.dirname(os.path.dirname(__file__))
-    inner = itertools.takewhile(lambda frame: not frame[0].startswith(package), frames)
-    return tuple(f"{file}:{line}" for file, line in inner)
 
 
 def _same_node(one: JitNode, other: JitNode) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import math
@@ -17,11 +16,18 @@ from . import _trace
 from ._torch_export import Call
 from ._trace import Traced
 
-#: The sizes that are tried in turn. Smaller ones come first. Many modules take no odd ones, or only
-#: multiples of 32.
+
+def _half(size: int) -> int:
+    """About half of a size: many modules take no odd ones, or only multiples of 32."""
+    if size >= 64 and size % 32 == 0:
+        return size // 64 * 32
+    return size // 2 if size >= 8 and size % 2 == 0 else size + 1
+
+
+#: The sizes that are tried in turn. Smaller ones come first.
 _GROWTHS: tuple[_examples.Growth, ...] = (
-    lambda size: 1 if size == 2 else _GROWTHS[1](size),
-    lambda size: size // 2 if size >= 8 and size % 2 == 0 else size + 1,
+    lambda size: 1 if size == 2 else _half(size),
+    _half,
     lambda size: size - 32 if size >= 64 and size % 32 == 0 else size + 1,
     *_examples.GROWTHS,
     lambda size: size * 5 if size <= 16 else size * 2,
@@ -70,12 +76,9 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces, largest)):
         try:
             found.append(_trace.compare(traced, call))
-        except _trace.TraceWarning as warning:
+        except _trace.TraceWarning:
             if at == 0 and _is_single(traced, call):
                 continue
-            with contextlib.suppress(Exception):
-                again = warning.other or _trace.trace_call(call, traced.run)
-                warning.loop = _trace.loop(traced, again)
             raise
         # At two sizes that are no borders at least.
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
@@ -123,9 +126,14 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
         for node in graph.findAllNodes("prim::ListUnpack"):
             pieces = next(iter(node.inputs())).node()
             if pieces.kind().removeprefix("aten::") in _PIECES:
-                tensor, *_, axis = pieces.inputs()
-                shape, at = tensor.type().sizes(), axis.toIValue()
-                if shape is None or not isinstance(at, int) or shape[at] in dynamic:
+                at = list(pieces.inputs())[-1].toIValue()
+                shapes = [piece.type().sizes() for piece in node.outputs()]
+                known = [shape for shape in shapes if shape is not None]
+                if not isinstance(at, int) or len(known) < len(shapes):
+                    return True
+                is_unbind = pieces.kind() == "aten::unbind"
+                size = len(known) if is_unbind else sum(shape[at] for shape in known)
+                if size in dynamic:
                     return True
     return False
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pt2onnx
 import pytest
 import torch
 from helpers import same
-from pt2onnx._capture import _strategies
+from pt2onnx._capture import _strategies, _trace
 
 AXES = {"x": {0: "batch"}}
 
@@ -53,14 +54,19 @@ class Suppressed(torch.nn.Module):
 
 
 class Padded(torch.nn.Module):
-    """One image, whose batched suppression has another formula while it is traced."""
+    """One image, whose batched suppression has another formula while it is traced: a loop over the
+    kinds otherwise."""
+
+    def __init__(self, kinds: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.kinds = kinds
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         from torchvision.ops import batched_nms
 
         corner = (x[:, :2] * 4).round()
         boxes = torch.cat([corner, corner + 2], dim=1)
-        kept = batched_nms(boxes, torch.ones_like(x[:, 0]), (x[:, 2] > 0).long(), 0.5)
+        kept = batched_nms(boxes, torch.ones_like(x[:, 0]), self.kinds(x), 0.5)
         return boxes[kept].sum(0)
 
 
@@ -79,6 +85,19 @@ def exported(
             module.eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=AXES
         )
     return program, [str(one.message) for one in seen]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Gets an entry for each trace."""
+    traces: list[object] = []
+    once = _trace._trace_once
+
+    def count(*args: Any) -> Any:
+        traces.append(args)
+        return once(*args)
+
+    monkeypatch.setattr(_trace, "_trace_once", count)
+    return traces
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -101,13 +120,18 @@ def test_loops_that_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_suppression_for_each_image(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of another batch have the right sizes, but those of one image are zeros."""
     pytest.importorskip("torchvision")
+    traces = counted(monkeypatch)
     program, notes = exported(Suppressed(), torch.randn(1, 9, 4), monkeypatch)
+    assert len(traces) == 1
     assert program._capture_strategy == "LenientTraceStrategy"
     assert len(notes) == 1 and "as often as a size of the example decides" in notes[0]
 
 
-def test_suppression_by_another_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace is compared with the module while it is traced."""
+@pytest.mark.parametrize(
+    "kinds", [lambda x: (x[:, 2] > 0).long(), lambda x: torch.arange(x.shape[0]) // 100]
+)
+def test_suppression_by_another_formula(kinds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace is compared with the module while it is traced. The loop is not in the trace."""
     pytest.importorskip("torchvision")
-    program, notes = exported(Padded(), torch.rand(3000, 4), monkeypatch)
+    program, notes = exported(Padded(kinds), torch.rand(3000, 4), monkeypatch)
     assert program._capture_strategy == "TraceStrategy" and not notes

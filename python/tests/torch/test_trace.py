@@ -180,6 +180,35 @@ def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.M
     assert made.count([(4, 8), (4, 8)]) == 1
 
 
+class Strided(torch.nn.Module):
+    """Takes multiples of 32 only. Its channels are split, and not its dynamic sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 32, stride=32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, other = self.stem(x).chunk(2, dim=1)
+        large = torch.nn.functional.interpolate(other, scale_factor=32)
+        return large + x[:, :1] + one.mean()
+
+
+def test_one_run_besides_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[object] = []
+    stem = torch.nn.Conv2d.forward
+
+    def count(self: torch.nn.Conv2d, x: torch.Tensor) -> torch.Tensor:
+        runs.append(tuple(x.shape))
+        return stem(self, x)
+
+    monkeypatch.setattr(torch.nn.Conv2d, "forward", count)
+    axes = {"x": {0: "batch", 2: "height", 3: "width"}}
+    x = torch.rand(1, 3, 160, 160)
+    program = pt2onnx.export(Strided(), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    assert program._capture_strategy == "TraceStrategy"
+    assert runs == [(2, 3, 64, 64), (1, 3, 160, 160)]
+
+
 class Packed(torch.nn.Module):
     """Takes lengths that are sorted only."""
 
