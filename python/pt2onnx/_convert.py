@@ -179,7 +179,7 @@ def optimize(
     Raises:
         TypeError: An option is unknown, or it is one of saving and there is no destination.
     """
-    given: dict[str, object] = dict(options)
+    given = _option_json.renamed(options)
     saving = {key: given.pop(key) for key in list(given) if key in _option_json.SAVING}
     if saving and destination is None:
         raise TypeError(

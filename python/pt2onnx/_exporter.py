@@ -198,7 +198,7 @@ class Exporter:
             options["aten_nodes"] = (_operators(kind) or "").startswith("aten") or None
             if not request.export_params:
                 options |= {"weights": "none", "keep_initializers_as_inputs": True}
-        return {**options, **request.options}
+        return {**options, **_option_json.renamed(request.options)}
 
     # The model.
 

@@ -7,7 +7,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from ._options import ConvertOptions, OptimizeOptions, SaveOptions
+from . import _errors
+from ._options import RENAMED, ConvertOptions, OptimizeOptions, SaveOptions
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +29,7 @@ def to_json(options: Mapping[str, object]) -> str:
         TypeError: An option is unknown.
         ImportError: An option needs ONNX Runtime, which is missing.
     """
+    options = renamed(options)
     reject_unknown(options, CONVERTING)
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
@@ -53,6 +55,25 @@ def optimize_json(options: Mapping[str, object]) -> str:
     if others := sorted((options.keys() & CONVERTING) - OPTIMIZING):
         raise TypeError(f"optimize has no option {others[0]!r}: it is one of conversions")
     return to_json(options)
+
+
+def renamed(options: Mapping[str, object]) -> dict[str, object]:
+    """The options by their present keywords. Warns of old ones.
+
+    Args:
+        options: Options by keyword, as the user gave them.
+
+    Raises:
+        TypeError: An option has both of its keywords.
+    """
+    made = dict(options)
+    for old in [key for key in options if key in RENAMED]:
+        new = RENAMED[old]
+        if new in made:
+            raise TypeError(f"the options {old!r} and {new!r} are the same: give {new!r}")
+        made[new] = made.pop(old)
+        _errors.warn(f"the option {old!r} is called {new!r} now", DeprecationWarning)
+    return made
 
 
 def reject_unknown(options: Mapping[str, object], known: Collection[str]) -> None:

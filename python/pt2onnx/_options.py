@@ -184,3 +184,27 @@ class ConvertOptions(ExportOptions, total=False):
     keep_initializers_as_inputs: bool | None
     """Make weights inputs of the model as well, so that callers can pass other values.
     ``optimize`` keeps those that are inputs, and otherwise makes them constants if all are."""
+
+
+#: Keywords before 0.1, which 0.2 drops, and their new spellings.
+RENAMED = {
+    "asymmetric": "zero_points",
+    "block": "block_size",
+    "calibrate": "calibration_data",
+    "calibration": "calibration_method",
+    "compress_min": "min_elements",
+    "dim": "rename_dim",
+    "doc_string": "model_doc",
+    "doc_strings": "node_docs",
+    "fix": "fix_dim",
+    "functions": "op_functions",
+    "functions_of": "module_functions",
+    "link_outside": "allow_external_paths",
+    "merge_weights": "dedup_weights",
+    "meta": "metadata_prop",
+    "metadata": "provenance",
+    "model": "program",
+    "operators": "unsupported_ops",
+    "opset_version": "opset",
+    "state": "mutations",
+}

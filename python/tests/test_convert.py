@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pt2onnx
 import support
-from pt2onnx import _options
+from pt2onnx import _option_json, _options
 
 
 class Numbers(support.Test):
@@ -141,6 +141,29 @@ class Options(support.Test):
             [d.dim_value for d in made.model_proto.graph.output[0].type.tensor_type.shape.dim],
             [5, 2],
         )
+
+    def test_old_keywords(self) -> None:
+        """They stay until 0.2."""
+        values = {"mutations": "outputs", "node_docs": True, "provenance": "none"}
+        for old, new in _options.RENAMED.items():
+            with self.subTest(old), warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.assertIn(new, _option_json.renamed({old: 1}))
+                self.assertIn(new, _option_json.CONVERTING)
+                if new in values:
+                    made = pt2onnx.convert(support.MLP, **{old: values[new]})
+                    key = new.replace("_", "-")
+                    self.assertEqual(made.report["options"].get(key), values[new])
+        program = pt2onnx.convert(support.MLP)
+        with self.assertWarnsRegex(DeprecationWarning, "'fix' is called 'fix_dim' now") as caught:
+            fixed = pt2onnx.optimize(program, fix={"s18": 5})
+        self.assertNotIn("s18", fixed.to_text())
+        self.assertEqual(caught.filename, __file__)
+        with self.assertWarns(DeprecationWarning):
+            program.save(self.folder / "m.onnx", link_outside=False)
+        text = "the options 'dim' and 'rename_dim' are the same: give 'rename_dim'"
+        error = self.raised(TypeError, lambda: pt2onnx.convert(support.MLP, dim={}, rename_dim={}))
+        self.assertEqual(str(error), text)
 
     def test_unknown(self) -> None:
         error = self.raised(TypeError, lambda: pt2onnx.convert(support.MLP, opsett=18))

@@ -1,6 +1,7 @@
 //! Documentation of options, from their declaration: the tables of docs/options.md and Python's
 //! `TypedDict`s.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
@@ -24,6 +25,7 @@ const PARAMETERS: [&str; 7] = [
 #[derive(Deserialize)]
 pub struct Described {
     key: String,
+    aliases: Vec<String>,
     summary: String,
     heading: String,
     tasks: Vec<String>,
@@ -131,11 +133,22 @@ Path = str | PathLike[str]
         "The options of ``convert``, ``inspect`` and ``check``.",
         &|o| o.takes("convert") && parameter(o),
     );
-    text
+    let renamed: BTreeMap<_, _> = { options.iter() }
+        .flat_map(|option| option.aliases.iter().map(|old| (identifier(old), &option.key)))
+        .collect();
+    text += "\n\n#: Keywords before 0.1, which 0.2 drops, and their new spellings.\nRENAMED = {\n";
+    for (old, key) in renamed {
+        let _ = writeln!(text, "    \"{old}\": \"{}\",", identifier(key));
+    }
+    text + "}\n"
+}
+
+fn identifier(key: &str) -> String {
+    key.replace('-', "_")
 }
 
 fn keyword(option: &Described) -> String {
-    let (key, python) = (option.key.replace('-', "_"), &option.python);
+    let (key, python) = (identifier(&option.key), &option.python);
     let mut doc = option.summary.clone() + ".";
     if let Some(default) = &option.default {
         let _ = write!(doc, " Default: {default}.");

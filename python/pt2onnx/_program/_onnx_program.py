@@ -245,8 +245,9 @@ class ONNXProgram:
             OnnxExporterError: A file cannot be written.
             TypeError: An option is unknown, or needs a path.
         """
-        _option_json.reject_unknown(options, _option_json.SAVING)
-        saving = Saving(include_initializers, keep_initializers_as_inputs, external_data, options)
+        given = _option_json.renamed(options)
+        _option_json.reject_unknown(given, _option_json.SAVING)
+        saving = Saving(include_initializers, keep_initializers_as_inputs, external_data, given)
         if isinstance(destination, (str, os.PathLike)) or not hasattr(destination, "write"):
             self._backend.save(os.fspath(cast("str", destination)), saving)
         elif saving == Saving(True, False, None, {}) or saving == Saving(True, False, False, {}):
