@@ -186,7 +186,8 @@ impl Kept {
             if tensor.rank() == 0 || missing > 0 && before {
                 continue;
             }
-            if model[*value].name.is_some() && !options.replace_weights {
+            let is_weight = model[*value].name.is_some();
+            if !tensor.has_data() || is_weight && !options.replace_weights {
                 return None;
             }
             let mut sizes = vec![1; missing];
