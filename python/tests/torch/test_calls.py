@@ -384,3 +384,19 @@ def test_models_do_not_depend_on_the_caller() -> None:
     other = pt2onnx.export(model, (ONE, ONE), dynamo=False)
     assert one.to_bytes() == other.to_bytes()
     assert "pt2onnx/_" not in str(one.model_proto)
+class Written(Kept):
+    def forward(self, x: torch.Tensor) -> Any:
+        """A result that is computed from a weight alone, and one that is a constant."""
+        rows = (self.linear.bias * 2).unsqueeze(0)
+        return super().forward(x), rows, torch.zeros(20)
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+def test_initialisers_that_are_not_inputs(dynamo: bool) -> None:
+    """Constants that the model computes or returns."""
+    program = check(Written(), (torch.ones(2, 4),), keep_initializers_as_inputs=True, dynamo=dynamo)
+    weights = {"linear.weight", "linear.bias", "table", "plain"}
+    assert set(program.input_names) == {"x"} | weights
+    assert len(program.to_bytes()) > 0
+
+

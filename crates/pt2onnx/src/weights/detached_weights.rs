@@ -3,7 +3,7 @@
 use super::notes::Notes;
 use crate::{error::Error, naming::target, options::Options};
 use pt2onnx_fx::{ExportedProgram, InputSpec, graph::Constant};
-use pt2onnx_ir::{Def, Model, Value, ValueData};
+use pt2onnx_ir::{Def, Model, Use, Value, ValueData};
 use pt2onnx_report::fingerprint;
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Weights;
@@ -102,7 +102,7 @@ impl DetachedWeights {
 
     /// Attaches the values, as constants or inputs. Returns the constants from which nothing was
     /// computed. Where weights with values are inputs, so are the other initialisers of torch.onnx:
-    /// non-persistent buffers and constants of the program.
+    /// non-persistent buffers and constants of the program, but for those that are outputs.
     pub(crate) fn attach(
         self,
         model: &mut Model,
@@ -119,7 +119,8 @@ impl DetachedWeights {
             as_inputs(model, constants);
             if !self.hollow {
                 let values = model.values();
-                let others = values.filter(|(_, data)| is_initializer(data, program));
+                let others =
+                    values.filter(|(_, data)| is_initializer(data, program) && !is_output(data));
                 let others: Vec<Value> = others.map(|(value, _)| value).collect();
                 as_inputs(model, others);
             }
@@ -223,6 +224,10 @@ pub(crate) fn is_initializer(data: &ValueData, program: Option<&ExportedProgram>
     };
     let tensor = data.constant();
     tensor.is_some_and(|t| program.is_some_and(known) || pt2onnx_writer::is_initializer(data, t))
+}
+
+fn is_output(data: &ValueData) -> bool {
+    data.uses().any(|used| matches!(used, Use::Output(..)))
 }
 
 /// Makes constants inputs of the model, which are these constants unless the caller gives something
