@@ -19,7 +19,17 @@ from .. import _compare, _errors, _examples, _pytree, _shapes
 from .._conditions import Condition
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
-from . import _buffer_branches, _causal, _data, _failures, _gradients, _guards, _noise, _patches
+from . import (
+    _buffer_branches,
+    _causal,
+    _data,
+    _failures,
+    _gradients,
+    _guards,
+    _noise,
+    _patches,
+    _replaced_buffers,
+)
 from ._guards import GuardLog
 
 
@@ -205,7 +215,7 @@ class TorchExport:
         def export() -> torch.export.ExportedProgram:
             follow = contextlib.nullcontext() if self.strict else _data.followed(model)
             with call.snapshot.kept(exports=True), _noise.held_back(), follow:
-                return function(
+                program = function(
                     model,
                     call.args,
                     kwargs=call.kwargs,
@@ -213,6 +223,7 @@ class TorchExport:
                     strict=self.strict,
                     **options,
                 )
+            return _replaced_buffers.keep_old_values(program)
 
         try:
             return export()

@@ -358,6 +358,37 @@ def test_verification_of_written_state(options: dict[str, Any], dynamo: bool, me
         assert not program.verify(fresh.eval(), (torch.ones(3, 2),)).ok
 
 
+class Replaces(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("buf", torch.tensor([1.0, 2.0, 3.0]))
+        self.register_buffer("last", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        old, first, (_, second) = self.buf, self.buf[0], self.buf.split([1, 2])
+        self.last = self.buf[2:]
+        self.buf = self.buf + x
+        return old, first, second.view(2, 1), self.buf, self.buf[0], self.last
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("mutations", ["drop", "outputs"])
+@pytest.mark.filterwarnings("ignore:the program writes")
+def test_views_of_replaced_buffers(mutations: Any, dynamo: bool) -> None:
+    """They keep their values: nothing is written."""
+    program = pt2onnx.export(
+        Replaces().eval(), (torch.ones(3),), mutations=mutations, verify=True, dynamo=dynamo
+    )
+    assert program.verification is not None and program.verification.ok
+    same(program(torch.ones(3))[:6], Replaces()(torch.ones(3)))
+
+
+def test_old_keywords() -> None:
+    with pytest.warns(DeprecationWarning, match="'state' is called 'mutations' now"):
+        program = pt2onnx.export(State().eval(), (torch.ones(3, 2),), state="outputs")
+    assert len(program.output_names) == 4
+
+
 class Kept(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -377,13 +408,6 @@ def test_initialisers_that_are_inputs(dynamo: bool) -> None:
     assert program.input_names == [one.name for one in graph.input]
 
 
-def test_models_do_not_depend_on_the_caller() -> None:
-    """The stack of a node of a trace ends at the module."""
-    model = Joined().eval()
-    one = pt2onnx.export(model, (ONE, ONE), dynamo=False)
-    other = pt2onnx.export(model, (ONE, ONE), dynamo=False)
-    assert one.to_bytes() == other.to_bytes()
-    assert "pt2onnx/_" not in str(one.model_proto)
 class Written(Kept):
     def forward(self, x: torch.Tensor) -> Any:
         """A result that is computed from a weight alone, and one that is a constant."""
@@ -400,3 +424,10 @@ def test_initialisers_that_are_not_inputs(dynamo: bool) -> None:
     assert len(program.to_bytes()) > 0
 
 
+def test_models_do_not_depend_on_the_caller() -> None:
+    """The stack of a node of a trace ends at the module."""
+    model = Joined().eval()
+    one = pt2onnx.export(model, (ONE, ONE), dynamo=False)
+    other = pt2onnx.export(model, (ONE, ONE), dynamo=False)
+    assert one.to_bytes() == other.to_bytes()
+    assert "pt2onnx/_" not in str(one.model_proto)
