@@ -63,12 +63,13 @@ class ModuleTrace:
     def inlined_graph(self) -> JitGraph:
         """A copy of its graph, without calls of methods."""
         graph: JitGraph = self.code._get_method("forward").graph.copy()
-        _C._jit_pass_inline(graph)
+        with _unoptimized():
+            _C._jit_pass_inline(graph)
         return graph
 
     def __call__(self, *tensors: torch.Tensor) -> object:
         """Runs the trace."""
-        with cast(Any, torch.jit).optimized_execution(False):
+        with _unoptimized():
             return self.code._get_method("forward")(*tensors)
 
     def package(self) -> Package:
@@ -141,6 +142,7 @@ def trace(
         _patches.applied("trace", {"_trace_module_map": lambda _: scopes}),
         _without_autocast_cache(),
         _serialize.without_gc(),
+        _unoptimized(),
     ):
         traced.code._create_method_from_trace(
             "forward", function, tuple(examples), no_name, False, False, list(names), False
@@ -178,6 +180,15 @@ def _tree(module: torch.nn.Module) -> ModuleTrace:
     trace.code = one(module, "")
     trace.modules = list(made.values())
     return trace
+
+
+def _unoptimized() -> contextlib.AbstractContextManager[None]:
+    """In this context, graphs of methods stay as the tracer made them. They are optimised once, by
+    the first that inlines or runs them, so that two traces of one module could differ."""
+    unoptimized: contextlib.AbstractContextManager[None] = cast(Any, torch.jit).optimized_execution(
+        False
+    )
+    return unoptimized
 
 
 @contextlib.contextmanager

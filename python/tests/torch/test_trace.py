@@ -238,6 +238,26 @@ def test_sorted_lengths(recwarn: pytest.WarningsRecorder) -> None:
     same(program(*args), module(*args))
 
 
+class FlatPacked(Packed):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        self.lstm.flatten_parameters()
+        return super().forward(x, lengths)
+
+
+@pytest.mark.parametrize("kind", [Packed, FlatPacked])
+def test_traces_after_torch_export(kind: type[Packed]) -> None:
+    """Traces at two sizes are the same, although one of them has run."""
+    module = kind().eval()
+    program = pt2onnx.export(
+        module,
+        (torch.rand(2, 9, 4), torch.tensor([9, 7])),
+        dynamic_shapes=({0: "batch", 1: "length"}, {0: "batch"}),
+    )
+    assert program._capture_strategy == "TraceStrategy"
+    args = torch.rand(3, 14, 4), torch.tensor([14, 12, 12])
+    same(program(*args), module(*args))
+
+
 def test_reads_of_constants() -> None:
     """A number that is computed from constants of the trace."""
     program = exported(lambda x: x * int(torch.tensor(3) * torch.tensor(2.0)) + x.shape[0])
