@@ -7,7 +7,6 @@ export runs in its own process, which exports once before it is measured. Printe
 peak of memory of the process, and the largest difference between the outputs of the two models, relative to the largest output.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -18,6 +17,8 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+
+from export_table import WAYS, parse_options, print_table
 
 #: The exports by name: what is exported, and whether the batch is dynamic.
 EXPORTS = {
@@ -140,36 +141,26 @@ def difference(one, other):
 
 
 def measure(name, runs):
+    """The cells of an export in the table."""
     with tempfile.TemporaryDirectory() as folder:
         measured = {}
-        for way in ("torch", "pt2onnx"):
+        for way in WAYS:
             out = Path(folder, way)
             out.mkdir()
-            command = [sys.executable, os.path.abspath(__file__), "--way", way, "--out", out, name]
+            command = [sys.executable, os.path.abspath(__file__), "--way", way, "--folder", out, name]
             lines = [subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout for _ in range(runs)]
             measured[way] = [json.loads(line.splitlines()[-1]) for line in lines]
-        medians = {way: {key: statistics.median(run[key] for run in all) for key in all[0]} for way, all in measured.items()}
-        return medians, difference(Path(folder, "torch", "model.onnx"), Path(folder, "pt2onnx", "model.onnx"))
+        seconds, peaks = ({way: statistics.median(run[key] for run in all) for way, all in measured.items()} for key in ("seconds", "peak"))
+        gap = difference(*(Path(folder, way, "model.onnx") for way in WAYS))
+        return [name], seconds, [*(f"{peaks[way]:.0f}" for way in WAYS), f"{gap:.1g}"]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(EXPORTS))
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--way", help=argparse.SUPPRESS)
-    parser.add_argument("--out", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.way:
-        return export(options.way, options.names[0], options.out)
-    print("| export | torch.onnx, s | pt2onnx, s | ratio | torch.onnx, MB | pt2onnx, MB | difference |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    ratios = []
-    for name in options.names:
-        medians, gap = measure(name, options.runs)
-        (theirs, their_peak), (ours, our_peak) = (medians[way].values() for way in ("torch", "pt2onnx"))
-        ratios.append(ours / theirs)
-        print(f"| {name} | {theirs:.2f} | {ours:.2f} | {ratios[-1]:.2f} | {their_peak:.0f} | {our_peak:.0f} | {gap:.1g} |", flush=True)
-    print(f"\nRatio of the seconds: median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}.")
+    given = parse_options(__doc__, EXPORTS)
+    if given.way:
+        return export(given.way, given.names[0], given.folder)
+    numbers = [(title, "---:") for title in ("torch.onnx, MB", "pt2onnx, MB", "difference")]
+    print_table(given.names, ["export"], numbers, lambda name: measure(name, given.runs))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ than those of the export: generated tokens and outputs are compared with those o
 CPU of the calls of the export function, whether optimum's validation passes, and the result of the comparison.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -18,6 +17,8 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+
+from export_table import WAYS, parse_options, print_table
 
 TEXT = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 LAYERS = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
@@ -193,37 +194,26 @@ def export(way, name, folder):
 
 
 def measure(name, runs):
-    measured = {}
-    for way in ("torch", "pt2onnx"):
+    """The cells of a model in the table."""
+    seconds, results = {}, []
+    for way in WAYS:
         command = [sys.executable, os.path.abspath(__file__), "--way", way, name]
         all = []
         for _ in range(runs):
             with tempfile.TemporaryDirectory() as folder:
                 done = subprocess.run([*command, "--folder", folder], check=True, stdout=subprocess.PIPE, text=True)
                 all.append(json.loads(done.stdout.splitlines()[-1]))
-        measured[way] = statistics.median(run["seconds"] for run in all), all[0]["problems"]
-    return measured
+        seconds[way] = statistics.median(run["seconds"] for run in all)
+        results.append("; ".join(all[0]["problems"]) or "right")
+    return [name, MODELS[name][0]], seconds, results
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(MODELS))
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--way", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.way:
-        return export(options.way, options.names[0], options.folder)
-    print("| model | task | torch.onnx, s | pt2onnx, s | ratio | with torch.onnx | with pt2onnx |")
-    print("| --- | --- | ---: | ---: | ---: | --- | --- |")
-    ratios = []
-    for name in options.names:
-        measured = measure(name, options.runs)
-        (theirs, their_problems), (ours, our_problems) = (measured[way] for way in ("torch", "pt2onnx"))
-        ratios.append(ours / theirs)
-        results = " | ".join("; ".join(found) or "right" for found in (their_problems, our_problems))
-        print(f"| {name} | {MODELS[name][0]} | {theirs:.2f} | {ours:.2f} | {ratios[-1]:.2f} | {results} |", flush=True)
-    print(f"\nRatio of the seconds: median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}.")
+    given = parse_options(__doc__, MODELS)
+    if given.way:
+        return export(given.way, given.names[0], given.folder)
+    results = [(title, "---") for title in ("with torch.onnx", "with pt2onnx")]
+    print_table(given.names, ["model", "task"], results, lambda name: measure(name, given.runs))
 
 
 if __name__ == "__main__":

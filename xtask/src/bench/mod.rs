@@ -64,6 +64,10 @@ pub struct Options {
     /// Layers of the models that are compressed.
     #[arg(long, default_value_t = 12)]
     depth: usize,
+    /// Only these exports of `libraries`, by name: `timm resnet18`, `Bert`. Their tables are not
+    /// written into the page.
+    #[arg(long)]
+    only: Vec<String>,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay
     /// there for the next run.
     #[arg(long)]
@@ -123,12 +127,12 @@ pub fn bench(options: &Options) -> Result<()> {
         if options.pt2onnx.is_none() {
             package::build(&["--release"])?;
         }
-        let tables = bench.libraries()?;
-        println!("{tables}");
-        page::libraries(&tables)?;
-        let table = bench.optimum()?;
-        println!("{table}");
-        page::optimum(&table)?;
+        let tables = [bench.libraries(&options.only)?, bench.optimum(&options.only)?];
+        tables.iter().for_each(|table| println!("{table}"));
+        if options.only.is_empty() {
+            page::libraries(&tables[0])?;
+            page::optimum(&tables[1])?;
+        }
     }
     Ok(())
 }
@@ -231,24 +235,27 @@ impl Bench {
     }
 
     /// Exports by the code of libraries. Returns the table.
-    fn libraries(&self) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
-        let mut command = Command::new(python);
-        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
-        command.arg(root().join("bench/libraries.py")).args(["--runs", &self.runs.to_string()]);
-        output(&mut command)
+    fn libraries(&self, only: &[String]) -> Result<String> {
+        self.exports("libraries", &[], only)
     }
 
     /// Exports by optimum-onnx, which needs an older transformers: both are installed into a
     /// separate folder first. Returns the table.
-    fn optimum(&self) -> Result<String> {
+    fn optimum(&self, only: &[String]) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
         let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))?;
-        let path = env::join_paths([packages, root().join("python")])?;
+        self.exports("optimum_onnx", &[packages], only)
+    }
+
+    /// The table of a script of exports, which finds packages in these folders.
+    fn exports(&self, script: &str, packages: &[PathBuf], only: &[String]) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let own = root().join("python");
         let mut command = Command::new(python);
-        command.env("PYTHONPATH", path).env("OMP_NUM_THREADS", "1");
-        command.arg(root().join("bench/optimum_onnx.py")).args(["--runs", &self.runs.to_string()]);
-        output(&mut command)
+        command.env("PYTHONPATH", env::join_paths(packages.iter().chain([&own]))?);
+        command.env("OMP_NUM_THREADS", "1");
+        command.arg(root().join("bench").join(script).with_extension("py"));
+        output(command.args(["--runs", &self.runs.to_string()]).args(only))
     }
 
     /// Compresses models, also with other tools, which are installed into a separate folder
