@@ -63,6 +63,7 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
         inner: torch.nn.Module = cast(Any, model).module
         return (_inner(inner, args, kwargs) or inner) if _takes_any(inner) else inner
     own_args, own_kwargs = _compare.copied(args, kwargs)
+    tensors = {id(one) for one in (*own_args, *own_kwargs.values())}
 
     def watched(module: torch.nn.Module) -> Callable[..., object]:
         forward: Callable[..., object] = module.forward
@@ -71,6 +72,9 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
             same = _same(given, own_args) and named.keys() == own_kwargs.keys()
             if same and _same(tuple(named.values()), tuple(own_kwargs.values())):
                 raise _Found(module)
+            if tensors <= set(map(id, (*given, *named.values()))):
+                # It gets all of them in another way.
+                raise _Found(None)
             return forward(*given, **named)
 
         return watch
@@ -91,9 +95,9 @@ def _inner(model: torch.nn.Module, args: Args, kwargs: Kwargs) -> torch.nn.Modul
 
 
 class _Found(BaseException):
-    """Ends the run of a wrapper at the call of the inner module."""
+    """Ends the run of a wrapper at the call of the inner module, or where there is none."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module | None) -> None:
         super().__init__()
         self.module = module
 

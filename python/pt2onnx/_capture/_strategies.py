@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _shapes, _symbolic
+from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _serialize, _shapes, _symbolic
 from .._conditions import Condition
 from .._cx import Function
 from .._errors import ConversionError, OnnxExporterError, TorchExportError
@@ -90,7 +90,9 @@ class Capturer:
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
         shapes = _shapes.from_front_of_all(module, args, kwargs, shapes)
         self._model, self._steps = model, steps
-        self._call = Call(module, args, kwargs, shapes, Snapshot(module, args, kwargs))
+        with _serialize.without_gc():
+            snapshot = Snapshot(module, args, kwargs)
+        self._call = Call(module, args, kwargs, shapes, snapshot)
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
         # The exporter of TorchScript has numbers as inputs.
         self._free = _with_free_numbers(self._call) if legacy else self._call
@@ -226,9 +228,10 @@ class Capturer:
         try:
             if _trace.has_dynamic_numbers(self._free):
                 raise NoMatch("a trace fixes numbers that are to be dynamic")
-            tracing = self._tracing(self._free)
-            notes = self._checked(tracing)
-            made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
+            with _serialize.without_gc():
+                tracing = self._tracing(self._free)
+                notes = self._checked(tracing)
+                made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
         except Exception as failure:
             self._steps.say(f"{step} ❌")
             failures[Trace.name] = failure

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import same
+from pt2onnx import _wrappers
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -318,6 +319,30 @@ class Sums(nn.Module):
 def test_modules_that_only_look_like_wrappers(dynamo: bool) -> None:
     program = check(Sums(), (torch.randn(2, 4),), dynamo=dynamo)
     assert _feed(program) == ["parts_0"]
+
+
+class ByName(Outer):
+    """Gives all arguments to another module, in another way."""
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.base_model(**dict(zip(("tokens", "mask"), args, strict=True)))
+
+
+def test_arguments_in_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for an inner module ends at its call."""
+    runs: list[object] = []
+    forward = Inner.forward
+
+    def counted(self: Inner, *args: Any, **kwargs: Any) -> torch.Tensor:
+        runs.append(args)
+        return forward(self, *args, **kwargs)
+
+    monkeypatch.setattr(Inner, "forward", counted)
+    args = torch.randn(3, 4), torch.ones(3)
+    with _wrappers.inner_parameters(ByName(Inner()), args, {}):
+        assert not runs
+    program = pt2onnx.export(ByName(Inner()), args, dynamo=False)
+    assert _feed(program) == ["args_0", "args_1"]
 
 
 class Half(nn.Module):
