@@ -29,11 +29,12 @@ class SizeReads:
     """Reads of sizes by Python code.
 
     ``any`` is whether there were some, and ``numbers`` are those that the code computes with.
-    ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
-    a size is another one than the number.
+    ``ints`` is whether ``int`` made a number of one. ``keys`` is whether one was the key of a dict,
+    where the tensor that the tracer has in place of a size is another one than the number.
     """
 
     any: bool = False
+    ints: bool = False
     keys: bool = False
     numbers: set[int] = dataclasses.field(default_factory=set[int])
 
@@ -54,18 +55,19 @@ def dropped(
     found = SizeReads()
 
     def watched(
-        old: Callable[[torch.Tensor], object], silent: bool
+        old: Callable[[torch.Tensor], object], silent: bool, is_int: bool
     ) -> Callable[[torch.Tensor], object]:
         def read(self: torch.Tensor) -> object:
             count = len(caught)
             result = old(self)
             warned = len(caught) > count
             if warned or (silent and cast(Any, torch.jit).is_tracing()):
-                origin = _origin(self, static)
-                if origin and origin.any:
+                sizes = origin(self, static)
+                if sizes and sizes.any:
                     found.any = True
-                    found.numbers |= origin.numbers
-                if origin:
+                    found.ints = found.ints or is_int
+                    found.numbers |= sizes.numbers
+                if sizes:
                     del caught[count:]
             return result
 
@@ -75,15 +77,16 @@ def dropped(
         def key(self: torch.Tensor) -> int:
             if not found.keys and self.dim() == 0:
                 # A tensor is another key also where the size is static.
-                origin = _origin(self, {})
-                found.keys = origin is not None and origin.any
+                sizes = origin(self, {})
+                found.keys = sizes is not None and sizes.any
             return old(self)
 
         return key
 
     # ``range`` reads sizes without a warning.
     make: dict[str, Callable[[Any], object]] = {
-        name: functools.partial(watched, silent=name == "__index__") for name in _READS
+        name: functools.partial(watched, silent=name == "__index__", is_int=name == "__int__")
+        for name in _READS
     }
     make["__hash__"] = watched_key
     with _patches.applied("reads", make):
@@ -102,9 +105,11 @@ def _number(constant: torch.Tensor) -> object:
         code._set_tracing_state(state)
 
 
-def _origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeReads | None:
+def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeReads | None:
     """The sizes and numbers from which alone the tracer has computed a tensor; None if it has
-    computed it from others. Sizes of static axes of inputs are numbers."""
+    computed it from others, or traces nothing. Sizes of static axes of inputs are numbers."""
+    if not cast(Any, torch.jit).is_tracing():
+        return None
     try:
         pending: list[JitValue] = [cast(Any, torch._C)._get_value_trace(tensor)]
     except RuntimeError:

@@ -262,10 +262,17 @@ class Capturer:
         traced = tracing.traced
         if tracing.symbolic and self._call.shapes is not None:
             raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
+        sizes = self._coverage.sizes
         try:
             with self._calls_as_ops(tracing.symbolic):
-                notes = _trace_check.check(traced, self._coverage.sizes)
+                notes = _trace_check.check(traced, sizes)
         except _trace.TraceWarning as failure:
+            if traced.sizes.ints and not failure.loop:
+                with contextlib.suppress(Exception), self._calls_as_ops(tracing.symbolic):
+                    other = _trace.trace_call(traced.call, traced.run, keep_ints=True)
+                    notes = _trace_check.check(other, sizes)
+                    tracing.made, tracing.holds = other, True
+                    return notes
             tracing.refuted, tracing.loop = str(failure), failure.loop
             raise
         tracing.holds = True

@@ -27,6 +27,7 @@ from . import (
     _constants,
     _data,
     _gradients,
+    _ints,
     _jit,
     _loops,
     _module_trace,
@@ -68,8 +69,8 @@ class Traced:
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
     Python code that read values of tensors. ``sizes`` are its reads of sizes. ``run`` is the run of
     the module before, if there was one. ``writes`` is whether the trace may write to memory of the
-    module. ``results`` are those of the module while it was traced, if they are kept. ``warnings``
-    are those of libraries.
+    module. ``results`` are those of the module while it was traced, if they are kept, ``keep_ints``
+    is whether it computes ``int`` of sizes. ``warnings`` are those of libraries.
     """
 
     call: Call
@@ -81,7 +82,12 @@ class Traced:
     run: Run | None
     writes: bool
     results: list[torch.Tensor]
+    keep_ints: bool = False
     warnings: list[str] = dataclasses.field(default_factory=list[str])
+
+    def at(self, other: Call, *, keep_results: bool = False) -> Traced:
+        """The trace for other arguments."""
+        return trace_call(other, self.run, keep_results=keep_results, keep_ints=self.keep_ints)
 
     @property
     def graph(self) -> JitGraph:
@@ -212,14 +218,14 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
             raise warning
         # torchvision has other formulas for code that is traced, which choose others of the boxes
         # that have one score.
-        again = trace_call(other, traced.run, keep_results=True)
+        again = traced.at(other, keep_results=True)
         pairs = zip(found, again.results, strict=True)
         if _problem([_compare.compare("", *pair) for pair in pairs]):
             raise warning
     if other is not traced.call and not any(map(_is_telling, found)):
         if _is_of_same_sizes(traced, other):
             return ValueError("the results for these values show nothing")
-        graphs = traced.code.inlined_graph, trace_call(other, traced.run).code.inlined_graph
+        graphs = traced.code.inlined_graph, traced.at(other).code.inlined_graph
         if notes := differences(*graphs):
             raise TraceWarning(notes[0])
     return None
@@ -286,9 +292,7 @@ def notes_at_other_sizes(traced: Traced, strict: bool) -> list[str]:
     for example in _at_other_sizes(traced.call, traced.leaves):
         try:
             other = dataclasses.replace(traced.call, args=example.args, kwargs=example.kwargs)
-            return differences(
-                traced.code.inlined_graph, trace_call(other, traced.run).code.inlined_graph
-            )
+            return differences(traced.code.inlined_graph, traced.at(other).code.inlined_graph)
         except Exception as error:
             notes = [fails(error)] if strict else []
     return notes
@@ -374,27 +378,30 @@ def traced(call: Call, other: Call | None = None) -> Traced:
     return trace_call(call, run or _run_before(call))
 
 
-def trace_call(call: Call, run: Run | None, *, keep_results: bool = False) -> Traced:
+def trace_call(
+    call: Call, run: Run | None, *, keep_results: bool = False, keep_ints: bool = False
+) -> Traced:
     """Traces a module or function.
 
     Args:
         call: The module.
         run: A run of it.
         keep_results: Whether the trace has the results of the module while it was traced.
+        keep_ints: Whether it computes ``int`` of sizes.
 
     Raises:
         Exception: The errors of PyTorch.
     """
     try:
-        return _trace_once(call, run, keep_results)
+        return _trace_once(call, run, keep_results, keep_ints)
     except TypeError as error:
         if not _causal.is_about(error):
             raise
     with _causal.computed(as_module(call.model)):
-        return _trace_once(call, run, keep_results)
+        return _trace_once(call, run, keep_results, keep_ints)
 
 
-def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
+def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool) -> Traced:
     writes = run is None or call.snapshot.writes
     module = as_module(call.model)
     versions = _versions(module)
@@ -432,6 +439,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
         torch.no_grad(),
         _compare.same_numbers(),
         _size_reads.dropped(caught, static) as sizes,
+        _ints.kept(module, static) if keep_ints else contextlib.nullcontext(),
     ):
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
@@ -451,7 +459,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool) -> Traced:
     # Numbers of a result become tensors here.
     notes = [_note(w) for w in of_tracer if w.filename != __file__]
     notes = list(dict.fromkeys(notes))
-    found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results)
+    found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results, keep_ints)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others
