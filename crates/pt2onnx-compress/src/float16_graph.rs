@@ -8,7 +8,7 @@ use crate::{
     numbers::WeightName,
     with_dtype,
 };
-use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, Output, RegionId, Value, schema};
+use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, Output, RegionId, Use, Value, schema};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -147,11 +147,13 @@ impl Work<'_> {
             .and_then(|t| if t.numel() <= 64 { t.evaluated().ok() } else { Some(t) });
         match made {
             Some(half) => {
-                let made =
-                    self.edit.constant(half, name.as_deref().unwrap_or("constant"), "float32");
-                // The weight keeps its name. Nodes that still compute with the old one get the
-                // other.
-                if name.is_some() {
+                let is_output = |used| matches!(used, Use::Output(Model::MAIN, _));
+                let is_output = self.model()[value].uses().any(is_output);
+                let suffix = if is_output { "float16" } else { "float32" };
+                let made = self.edit.constant(half, name.as_deref().unwrap_or("constant"), suffix);
+                // The weight keeps its name, unless it is an output. Nodes that still compute with
+                // the old one get the other.
+                if name.is_some() && !is_output {
                     let other = std::mem::replace(&mut self.edit.model[made].name, name);
                     self.edit.model[value].name = other;
                 }
