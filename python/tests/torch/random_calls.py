@@ -258,7 +258,8 @@ class _Recipe:
         self.training = draw.random() < 0.1
         kinds = ["single", "tuple", "list", "dict", "ordered", "named", "record"]
         self.results = draw.choices([*kinds, "unregistered"], [3, 4, 1, 2, 1, 1, 1, 0.5])[0]
-        self.extra = draw.choice(["", "", "", "argument", "weight", "buffer", "number", "none"])
+        extras = ["argument", "weight", "buffer", "old", "number", "constant", "none"]
+        self.extra = draw.choice(["", "", "", *extras])
         self.keys = draw.sample(_KEYS, 5)
 
 
@@ -339,6 +340,7 @@ class _Module(torch.nn.Module):
         pairs = list(zip(values, recipe.are_tensors, strict=True))
         tensors = [value for value, is_tensor in pairs if is_tensor]
         constants = [value for value, is_tensor in pairs if not is_tensor]
+        old = self.buf[:2]
         if recipe.writes == "buffer":
             self.buf.add_(1)
         if recipe.writes == "replaced":
@@ -354,7 +356,9 @@ class _Module(torch.nn.Module):
             "argument": [tensors[-1]],
             "weight": [self.layer.weight],
             "buffer": [self.buf],
+            "old": [old, (self.buf * 2).unsqueeze(0)],
             "number": [3, 2.5, tensors[0].dim()],
+            "constant": [torch.zeros(20), self.table],
             "none": [None, pool[-1]],
         }[recipe.extra]
         return self._result([pool[-1], pool[-2], *extra])
