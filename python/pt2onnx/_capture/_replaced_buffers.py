@@ -22,6 +22,8 @@ def keep_old_values(program: torch.export.ExportedProgram) -> torch.export.Expor
     graph = program.graph
     *body, output = graph.nodes
     writes = list(itertools.takewhile(_is_replacement, reversed(body)))
+    if not writes:
+        return program
     buffers = {write.args[0] for write in writes}
     copies: dict[Node, Node] = {}
 
@@ -35,12 +37,15 @@ def keep_old_values(program: torch.export.ExportedProgram) -> torch.export.Expor
     for write in writes:
         write.update_arg(1, copied(cast(Node, write.args[1])))
     output.args = torch.fx.map_arg(output.args, copied)
+    if not copies:
+        return program
     names = {value.name: copy.name for value, copy in copies.items()}
     for spec in program.graph_signature.output_specs:
-        if spec.arg.name in names:
-            spec.arg.name = names[spec.arg.name]
-    if copies:
-        program.graph_module.recompile()
+        # Constants have no name in older versions of torch.
+        name = getattr(spec.arg, "name", None)
+        if name in names:
+            spec.arg.name = names[name]
+    program.graph_module.recompile()
     return program
 
 
