@@ -221,7 +221,9 @@ def compare_model(program: Verifiable, model: Model, example: Example) -> list[O
             raise _errors.new_error(_errors.VerificationError, text) from error
 
     def written(count: int, args: Args, kwargs: Kwargs) -> Iterator[object]:
-        new: dict[str, object] = dict(state_of(model))
+        # Functions may write into tensors around them.
+        exported = program.exported_program
+        new: dict[str, object] = {**(exported.constants if exported else {}), **state_of(model)}
         for name in names[count:]:
             source = name.removesuffix(".next")
             if source in new:

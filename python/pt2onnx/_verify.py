@@ -12,6 +12,8 @@ from ._program._origin import Example, NoExample
 from ._verification import OutputCheck, Verification
 
 if TYPE_CHECKING:
+    import torch
+
     from ._program._origin import Origin
     from ._types import Args, Kwargs, Model
 
@@ -27,6 +29,8 @@ _NOTES = 2
 
 class Verifiable(Protocol):
     """A model that can be verified: an ``ONNXProgram``."""
+
+    exported_program: torch.export.ExportedProgram | None
 
     @property
     def output_names(self) -> list[str]:

@@ -383,6 +383,20 @@ def test_views_of_replaced_buffers(mutations: Any, dynamo: bool) -> None:
     same(program(torch.ones(3))[:6], Replaces()(torch.ones(3)))
 
 
+@pytest.mark.filterwarnings("ignore:the program writes")
+def test_verification_of_tensors_around_functions() -> None:
+    count = torch.zeros(1)
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        count.add_(1)
+        return x * count
+
+    program = pt2onnx.export(counted, (ONE,), mutations="outputs", verify=True)
+    assert program.verification is not None and program.verification.ok
+    assert len(program.verification.outputs) == 2
+    assert count.item() == 0
+
+
 def test_old_keywords() -> None:
     with pytest.warns(DeprecationWarning, match="'state' is called 'mutations' now"):
         program = pt2onnx.export(State().eval(), (torch.ones(3, 2),), state="outputs")
