@@ -63,7 +63,7 @@ def kept(
 
 def _files(module: torch.nn.Module) -> list[types.ModuleType]:
     """The files of the classes of a module and of the functions in them, without those of torch and
-    those that have an ``int`` of their own."""
+    those that define another ``int``."""
     classes = {base for part in module.modules() for base in type(part).__mro__}
     names = {cls.__module__ for cls in classes}
     for name in list(names):
