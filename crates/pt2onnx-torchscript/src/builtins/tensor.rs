@@ -10,12 +10,18 @@ use crate::{
     value::{Value, args, known},
 };
 use pt2onnx_fx::{Argument, Name, NamedArg, Node, OpName, SymArg, ValueMeta, archive::c10_number};
-use pt2onnx_symbolic::{Expr, Func, axis};
+use pt2onnx_symbolic::{Expr, Func, Range, axis};
 use pt2onnx_tensor::DType;
 
 /// The sizes, or the size of a dimension.
 pub(crate) fn size(ev: &mut Evaluator<'_>, call: Call<'_>) -> Step<Value> {
     let sizes = ev.meta(call.get(0).tensor()?)?.sizes.clone();
+    // Those that are computed from floats have no range.
+    for size in &sizes {
+        if ev.constraints().range_of(size).min.is_none_or(|least| least < 0) {
+            ev.state.facts.constraints.constrain(size, Range::at_least(0));
+        }
+    }
     all_or_one(ev, sizes, call.args.get(1))
 }
 
