@@ -203,6 +203,13 @@ PATCHES = (
         for name in ("__bool__", "__int__", "__index__", "__float__", "item", "__hash__")
     ),
     Patch(
+        "patience",
+        "torch._subclasses.fake_tensor:FakeTensorMode",
+        "dispatch",
+        "2.6-",
+        "captures may take hours, and have no limit",
+    ),
+    Patch(
         "data",
         "torch:Tensor",
         "data",

@@ -25,6 +25,7 @@ from . import _failures, _merging, _numbers, _regions, _torch_export, _trace, _t
 from ._coverage import Coverage
 from ._guards import GuardLog
 from ._jit import JitGraph
+from ._patience import Patience
 from ._script import Script
 from ._script_strategies import (
     STRATEGIES,
@@ -105,6 +106,7 @@ class Capturer:
         self._script_failed = False
         #: The traces of ``_call`` and ``_free``, each made once.
         self._tracings: dict[int, Tracing] = {}
+        self._patience: Patience | None = None
 
     def run(self, translate: Translate) -> tuple[ONNXProgram | None, Captured]:
         """Tries all strategies.
@@ -161,7 +163,7 @@ class Capturer:
             return None
         step = "Capture the model at other sizes..."
         self._steps.say(step)
-        with self._calls_as_ops(self._symbolic):
+        with self._calls_as_ops(self._symbolic), self._limited():
             explorer = _regions.explored(coverage, call, captured, self._max_regions)
         if captured is None and not explorer.has_other_sizes:
             return None
@@ -327,12 +329,19 @@ class Capturer:
 
     def _by_export(self, call: Call, fixes: Fixes = Fixes.ALL) -> Captured:
         self._symbolic = {}
-        with self._calls_as_ops(self._symbolic):
+        with self._calls_as_ops(self._symbolic), self._limited():
             logs: list[GuardLog] = []
             try:
                 return _torch_export.capture(call, self._steps.say, logs, fixes=fixes)
             finally:
                 self._logs += [(log, call) for log in logs]
+
+    def _limited(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which torch.export is given up if it takes far longer than the trace."""
+        tracing = self._tracings.get(id(self._free))
+        if self._patience is None and tracing and tracing.has_run:
+            self._patience = Patience(getattr(tracing.traced.code, "seconds", 0.0))
+        return self._patience.limited() if self._patience else contextlib.nullcontext()
 
     def _calls_as_ops(
         self, found: dict[object, Function]

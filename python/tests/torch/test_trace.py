@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pt2onnx
 import pytest
 import torch
 from helpers import Call, same
-from pt2onnx._capture import _trace
+from pt2onnx._capture import _patience, _trace
 from pt2onnx._capture._torch_export import Call as Captured
 
 X = torch.rand(4, 8)
@@ -276,6 +277,22 @@ class Jumps(torch.nn.Module):
 def test_refuted_traces_warn() -> None:
     with pytest.warns(match="may be wrong"):
         exported(Jumps())
+
+
+def test_captures_end_where_there_is_a_trace(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch.export may take hours. Without a trace, it may."""
+    monkeypatch.setattr(_patience, "SECONDS", 0.0)
+    monkeypatch.setattr(_patience, "TRACES", 0.0)
+    options = {"dynamic_shapes": ({0: "rows"},), "report": True, "artifacts_dir": tmp_path}
+    with pytest.warns(match="may be wrong"):
+        program = pt2onnx.export(Jumps(), (X,), dynamo=False, **options)
+    assert program._capture_strategy == "LenientTraceStrategy"
+    report = next(tmp_path.glob("*.md")).read_text()
+    assert "torch.export was given up after 0 s" in report
+    program = pt2onnx.export(torch.nn.Linear(8, 2), (X,), dynamic_shapes=({0: "rows"},))
+    assert program._capture_strategy == "TorchExportNonStrictStrategy"
 
 
 @pytest.mark.parametrize("rows", [1, 4])
