@@ -37,7 +37,8 @@ pub enum SizeCheckError {
     Legalise(LegaliseError),
 }
 
-/// Computes conditions on sizes before all other nodes of the main graph. Returns scalars of bool.
+/// Computes conditions on sizes before all other nodes of the main graph. Returns bools, which are
+/// vectors of one element, as `If` takes them: a scalar would need one more node.
 ///
 /// # Errors
 /// See [`SizeCheckError`].
@@ -47,7 +48,7 @@ pub fn compute_conditions(
     sources: &SizeSources,
 ) -> Result<Vec<Value>, SizeCheckError> {
     let first = model.nodes(Model::MAIN).next();
-    computed(model, sources, first, |cx, _| conditions.iter().map(|c| cx.number(c)).collect())
+    computed(model, sources, first, |cx, _| conditions.iter().map(|c| cx.element(c)).collect())
 }
 
 /// Makes the main graph fail where a condition on sizes does not hold.
@@ -104,7 +105,7 @@ pub fn check_sizes(
 /// The sizes that a check reshapes `x` to.
 fn target(cx: &Builder, x: Value, holds: &Expr) -> Value {
     let sizes = cx.sizes(&cx.shape(x));
-    let holds = cx.cast(cx.number(holds), pt2onnx_tensor::DType::Bool);
+    let holds = cx.cast(cx.element(holds), pt2onnx_tensor::DType::Bool);
     cx.select(holds, sizes, cx.add(sizes, 1))
 }
 

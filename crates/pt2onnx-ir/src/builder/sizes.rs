@@ -201,8 +201,9 @@ impl Builder<'_> {
         scalars > 0 && symbols.len() - scalars <= scalars
     }
 
-    /// The value of an expression as a vector of one element.
-    pub(super) fn element(&self, e: &Expr) -> Value {
+    /// The value of an expression as a vector of one element, of the type that
+    /// [`number`](Self::number) gives.
+    pub fn element(&self, e: &Expr) -> Value {
         if let Some(i) = e.as_int() {
             return self.ints(&[i]);
         }
