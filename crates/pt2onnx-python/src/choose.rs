@@ -25,18 +25,46 @@ pub fn choose(
     tested: Vec<String>,
 ) -> PyResult<Program> {
     let tree = read(tree, MAX_DEPTH)?;
-    let ranges = ranges.into_iter();
-    let sizes = SizesOfInputs {
-        places: dims.into_iter().collect(),
-        ranges: ranges.map(|(name, (min, max))| (name, Range::new(Some(min), max))).collect(),
-        tested,
-    };
+    let sizes = sizes_of(dims, ranges, tested);
     let merged = detached(py, || {
         // One lock after the other: two threads may merge the same models in both orders.
         let copies: Vec<OnnxProgram> = programs.iter().map(|p| p.get().shared()).collect();
         OnnxProgram::choose(&copies.iter().collect::<Vec<_>>(), &tree, &sizes)
     })?;
     merged.map(Program::from).map_err(|error| errors::error(py, error))
+}
+
+/// The models of a tree one by one, with the conditions under which it chooses them in their
+/// metadata: each with its position and the conditions. The parameters are those of `choose`.
+#[pyfunction]
+pub fn split(
+    py: Python<'_>,
+    programs: Vec<Py<Program>>,
+    tree: &Bound<'_, PyAny>,
+    dims: BTreeMap<String, (String, usize)>,
+    ranges: BTreeMap<String, (i64, Option<i64>)>,
+) -> PyResult<Vec<(usize, Vec<String>, Program)>> {
+    let tree = read(tree, MAX_DEPTH)?;
+    let sizes = sizes_of(dims, ranges, Vec::new());
+    let found = detached(py, || {
+        let copies: Vec<OnnxProgram> = programs.iter().map(|p| p.get().shared()).collect();
+        OnnxProgram::split(&copies.iter().collect::<Vec<_>>(), &tree, &sizes)
+    })?;
+    let found = found.map_err(|error| errors::error(py, error))?;
+    Ok(found.into_iter().map(|(at, conditions, one)| (at, conditions, one.into())).collect())
+}
+
+fn sizes_of(
+    dims: BTreeMap<String, (String, usize)>,
+    ranges: BTreeMap<String, (i64, Option<i64>)>,
+    tested: Vec<String>,
+) -> SizesOfInputs {
+    let ranges = ranges.into_iter();
+    SizesOfInputs {
+        places: dims.into_iter().collect(),
+        ranges: ranges.map(|(name, (min, max))| (name, Range::new(Some(min), max))).collect(),
+        tested,
+    }
 }
 
 /// Reads a decision tree.

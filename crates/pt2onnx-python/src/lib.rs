@@ -36,6 +36,7 @@ fn _pt2onnx(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(convert::convert_module, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert_program, module)?)?;
     module.add_function(wrap_pyfunction!(choose::choose, module)?)?;
+    module.add_function(wrap_pyfunction!(choose::split, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_model, module)?)?;
     module.add_function(wrap_pyfunction!(tools::open_parts, module)?)?;
     module.add_function(wrap_pyfunction!(tools::inspect, module)?)?;

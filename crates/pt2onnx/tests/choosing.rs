@@ -190,3 +190,23 @@ fn models_that_do_not_belong_together() {
         "the size `u` is the axis 0 of `z`, but no input has it"
     );
 }
+
+#[test]
+fn models_one_by_one() {
+    let (short, long, never) = (layers("Exp", "t"), layers("Sqrt", "t"), layers("Cos", "t"));
+    let both = decide("t <= 4", Tree::Model(0), Tree::Refused("no model".into()));
+    let tree = decide("t > 8", Tree::Model(1), both);
+    let tree = decide("t < 0", Tree::Model(2), tree);
+    let places = sizes(&[("t", "x", 0)]);
+    let models = OnnxProgram::split(&[&short, &long, &never], &tree, &places).unwrap();
+    let found: Vec<(usize, String)> =
+        models.iter().map(|(at, conditions, _)| (*at, conditions.join(" and "))).collect();
+    assert_eq!(found, [(1, "t > 8".to_owned()), (0, "t <= 8 and t <= 4".to_owned())]);
+    // They are merged by their conditions.
+    let programs: Vec<&OnnxProgram> = models.iter().map(|(_, _, program)| program).collect();
+    let merged = OnnxProgram::choose_by_conditions(&programs).unwrap();
+    for (t, model) in [(3, &short), (9, &long)] {
+        assert_eq!(run(&merged, t), run(model, t), "{t}");
+    }
+    assert!(run(&merged, 6).unwrap_err().contains("no model is for this size"));
+}

@@ -24,6 +24,24 @@ pub struct SizesOfInputs {
     pub tested: Vec<String>,
 }
 
+impl SizesOfInputs {
+    /// The facts about the sizes.
+    fn known(&self) -> Constraints {
+        let mut known = Constraints::new();
+        for symbol in self.places.keys() {
+            known.constrain(&Expr::symbol(symbol), Range::at_least(0));
+        }
+        for (symbol, range) in &self.ranges {
+            known.constrain(&Expr::symbol(symbol), *range);
+        }
+        known
+    }
+
+    fn decision<'a>(&'a self, tree: &'a Tree, known: &'a Constraints) -> Decision<'a> {
+        Decision { tree, places: &self.places, known, tested: &self.tested }
+    }
+}
+
 impl OnnxProgram {
     /// Merges models of one program that are each right in a region of sizes into one, which
     /// chooses by a decision tree. All have the same inputs and outputs by name.
@@ -75,16 +93,9 @@ impl OnnxProgram {
                 import_domains(first, second)?;
             }
         }
-        let mut known = Constraints::new();
-        for symbol in sizes.places.keys() {
-            known.constrain(&Expr::symbol(symbol), Range::at_least(0));
-        }
-        for (symbol, range) in &sizes.ranges {
-            known.constrain(&Expr::symbol(symbol), *range);
-        }
+        let known = sizes.known();
         let imported = programs.iter().any(|program| program.imported);
-        let (places, tested) = (&sizes.places, &sizes.tested[..]);
-        let decision = Decision { tree, places, known: &known, tested };
+        let decision = sizes.decision(tree, &known);
         let model = regions::merge(models, Scope::of(imported), &decision)?;
         let mut merged = Self::new(model, Report::default(), SaveOptions::default());
         (merged.imported, merged.edited) = (imported, true);
@@ -93,6 +104,36 @@ impl OnnxProgram {
             merged.report.warnings.extend_from_slice(program.warnings());
         }
         Ok(merged)
+    }
+
+    /// The models of a decision tree one by one, for runtimes without `If`: each has the conditions
+    /// under which the tree chooses it in its metadata, from where
+    /// [`choose_by_conditions`](Self::choose_by_conditions) takes them.
+    ///
+    /// # Returns
+    /// Each model that sizes take, with its position and its conditions.
+    ///
+    /// # Errors
+    /// [`Error::Choose`].
+    pub fn split(
+        programs: &[&Self],
+        tree: &Tree,
+        sizes: &SizesOfInputs,
+    ) -> Result<Vec<(usize, Vec<String>, Self)>, Error> {
+        let models: Vec<Model> = programs.iter().map(|p| p.model().clone()).collect();
+        let known = sizes.known();
+        let mut found = Vec::new();
+        for (at, conditions) in regions::regions(&models, &sizes.decision(tree, &known))? {
+            let Some(program) = programs.get(at) else { continue };
+            let mut one = program.shared();
+            one.model.metadata.retain(|(key, _)| **key != *CONDITIONS);
+            if !conditions.is_empty() {
+                let text = serde_json::json!(conditions).to_string();
+                one.model.metadata.push((CONDITIONS.into(), text.as_str().into()));
+            }
+            found.push((at, conditions, one));
+        }
+        Ok(found)
     }
 
     /// A copy of the model with its warnings, without the program that it was made from. Weights

@@ -79,6 +79,19 @@ pub(crate) fn merge(
     Ok(merged)
 }
 
+/// The models that sizes take, each with the conditions under which it is chosen, as text.
+pub(crate) fn regions(
+    models: &[Model],
+    decision: &Decision<'_>,
+) -> Result<Vec<(usize, Vec<String>)>, ChooseError> {
+    let plan = plan(models, decision)?;
+    let models = plan.regions.iter().filter_map(|region| match region.leaf {
+        Tree::Model(model) => Some((model, region.conditions())),
+        _ => None,
+    });
+    Ok(models.collect())
+}
+
 /// The decision tree without impossible paths.
 fn plan(models: &[Model], decision: &Decision<'_>) -> Result<Plan, ChooseError> {
     if decision.tree.is_too_large() {

@@ -14,7 +14,7 @@ mod weights;
 
 pub use error::ChooseError;
 pub(crate) use interface::Places;
-pub(crate) use merge::{Decision, merge};
+pub(crate) use merge::{Decision, merge, regions};
 pub use tree::Tree;
 
 /// Key in the metadata of a model: the conditions on sizes under which it is right, as a JSON list
