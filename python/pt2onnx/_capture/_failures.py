@@ -33,9 +33,10 @@ def failed(
     """
     first = next(iter(failures.values()))
     tried = [f"  {name}: {_errors.brief(error)}" for name, error in failures.items()]
-    places = {error: place for error in failures.values() if (place := _user_line(error))}
-    cause = next(iter(places), first)
-    where = f" at {places[cause]}" if cause in places else ""
+    # Errors of torch may have no hash.
+    places = [(error, _user_line(error)) for error in failures.values()]
+    cause, place = next((pair for pair in places if pair[1]), (first, None))
+    where = f" at {place}" if place else ""
     lines = [
         "torch.export.export cannot capture the model, which is step 1 of 2 of the export:",
         *tried,
