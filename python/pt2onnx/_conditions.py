@@ -30,11 +30,13 @@ class Condition:
 
     ``kind`` is ``branch`` for an answer to the code, ``check`` where PyTorch fails otherwise.
     ``place`` is the file and line of the user's code that decides by it, if it is known.
+    ``internal`` is whether code of torch asks, whose branches compute the same.
     """
 
     expr: Expr
     kind: str = "branch"
     place: tuple[str, int] | None = None
+    internal: bool = False
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -90,8 +92,11 @@ def equal(name: str, size: int) -> Expr:
     return sympy.Eq(symbol(name), size)
 
 
-#: Conditions as functions of their sizes in order of names; None for those that SymPy computes.
+#: Expressions as functions of their sizes in order of names; None for those that SymPy computes.
 _FUNCTIONS: dict[Expr, Callable[..., object] | None] = {}
+
+#: How many there are at most.
+_MOST_FUNCTIONS = 10_000
 
 
 def _floor_div(a: int, b: int) -> int:
@@ -109,29 +114,44 @@ def holds(expr: Expr, point: Point) -> bool | None:
     """Whether a relation holds at a point; None if that is unknown."""
     if expr in (sympy.true, sympy.false):
         return bool(expr)
+    try:
+        found = value(expr, point)
+    except ZeroDivisionError:
+        return False
+    return None if found is None else bool(found)
+
+
+def value(expr: Expr, point: Point) -> Any:
+    """The value of an expression at a point; None if it is unknown.
+
+    Raises:
+        ZeroDivisionError: It has none.
+    """
     symbols: list[Expr] = sorted(expr.free_symbols, key=str)
     try:
         sizes = [point[str(one)] for one in symbols]
     except KeyError:
         return None
     if expr not in _FUNCTIONS:
-        if len(_FUNCTIONS) > 1000:
+        if len(_FUNCTIONS) > _MOST_FUNCTIONS:
             _FUNCTIONS.clear()
         _FUNCTIONS[expr] = _function(expr, symbols)
     if function := _FUNCTIONS[expr]:
         try:
-            return bool(function(*sizes))
+            return function(*sizes)
         except ZeroDivisionError:
-            return False
+            raise
         except Exception:
             _FUNCTIONS[expr] = None
     numbers: list[Expr] = [sympy.Integer(size) for size in sizes]
     found = expr.xreplace(dict(zip(symbols, numbers, strict=True)))
-    return bool(found) if found in (sympy.true, sympy.false) else None
+    if found in (sympy.true, sympy.false):
+        return bool(found)
+    return int(found) if getattr(found, "is_Integer", False) else None
 
 
 def _function(expr: Expr, symbols: list[Expr]) -> Callable[..., object] | None:
-    """A relation as a function of its symbols; None if there is none."""
+    """An expression as a function of its symbols; None if there is none."""
     own = {one: sympy.Symbol(f"_{at}") for at, one in enumerate(symbols)}
     try:
         text = f"lambda {', '.join(map(str, own.values()))}: {_printed(expr.xreplace(own))}"

@@ -48,7 +48,7 @@ def export(
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]] = False,
     autograd_inlining: bool = True,
     fallback: bool = False,
-    sizes: Literal["merge", "warn", "error"] = "merge",
+    sizes: Literal["merge", "warn", "error", "split"] = "merge",
     max_regions: int = 8,
     **options: Unpack[ExportOptions],
 ) -> ONNXProgram:
@@ -106,7 +106,8 @@ def export(
         sizes: Where the code decides by sizes, so that a capture is wrong at others that
             ``dynamic_shapes`` asks for: ``"merge"`` finds a model that is right at all sizes, or
             warns; ``"warn"`` takes the capture of the example, with a warning; ``"error"`` refuses
-            what is not right at all sizes.
+            what is not right at all sizes; ``"split"`` makes a model for each region of sizes, for
+            runtimes without ``If``: ``ONNXProgram.regions``, in files ``f.1.onnx``, ``f.2.onnx``.
         max_regions: How many captures at most, each for other sizes, a model chooses between.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``,
             ``mutations="pairs"``, ``assume_finite=True``, ...

@@ -49,7 +49,7 @@ _OPERATORS = {
 
 
 #: The values of the parameter ``sizes``.
-_SIZES = ("merge", "warn", "error")
+_SIZES = ("merge", "warn", "error", "split")
 
 #: The parameters of ``export`` by the options that they are.
 _PARAMETERS = {
@@ -118,16 +118,8 @@ class Exporter:
         _caches.register()
         with _mode(self._model, request.training, legacy=self._legacy):
             made, captured = self._made()
-        if captured:
-            made._capture_strategy = captured.strategy
-        if request.dynamic_axes:
-            outputs = [name for name in made.output_names if name not in made.input_names]
-            made._name_output_axes(_shapes.output_axes(request.dynamic_axes, outputs))
-        if self._legacy:
-            model, args, kwargs = self._model, self._args, self._kwargs
-            made._drop_unused_inputs(
-                lambda count: _legacy_inputs.used_inputs(model, args, kwargs, count, self._trace)
-            )
+        for one in made.regions or (made,):
+            self._complete(one, captured)
         # A frozen module in TorchScript has no mode.
         training = getattr(request.model, "training", False)
         for kind, text in made._native.warnings(grouped=True):
@@ -140,9 +132,24 @@ class Exporter:
                 self._verify(made)
         if request.f is not None:
             with self._steps.timed("write"), self._files.failing("output"):
-                self._write(made, request.f)
+                for one, f in _destinations(made, request.f):
+                    self._write(one, f)
         self._files.done(made, captured)
         return made
+
+    def _complete(self, made: ONNXProgram, captured: Captured | None) -> None:
+        """Names axes of outputs, and drops inputs, as is requested."""
+        request = self._request
+        if captured:
+            made._capture_strategy = captured.strategy
+        if request.dynamic_axes:
+            outputs = [name for name in made.output_names if name not in made.input_names]
+            made._name_output_axes(_shapes.output_axes(request.dynamic_axes, outputs))
+        if self._legacy:
+            model, args, kwargs = self._model, self._args, self._kwargs
+            made._drop_unused_inputs(
+                lambda count: _legacy_inputs.used_inputs(model, args, kwargs, count, self._trace)
+            )
 
     # The request.
 
@@ -341,6 +348,24 @@ def _checked_model(request: ExportRequest) -> Any:
     if request.dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     return model
+
+
+def _destinations(
+    made: ONNXProgram, f: str | os.PathLike[str] | io.BytesIO
+) -> list[tuple[ONNXProgram, str | os.PathLike[str] | io.BytesIO]]:
+    """Where to write the models: ``m.1.onnx``, ``m.2.onnx`` in place of ``m.onnx`` if there are
+    several.
+
+    Raises:
+        TypeError: Several cannot be written to one object.
+    """
+    if not made.regions:
+        return [(made, f)]
+    if not isinstance(f, (str, os.PathLike)):
+        raise TypeError('sizes="split" made several models: give a path')
+    path: str = os.fspath(f)
+    stem, end = os.path.splitext(path)
+    return [(one, f"{stem}.{at}{end}") for at, one in enumerate(made.regions, 1)]
 
 
 def _checked_sizes(sizes: str) -> str:

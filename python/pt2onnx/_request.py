@@ -60,7 +60,7 @@ class ExportRequest:
     custom_opsets: Mapping[str, int] | None
     export_modules_as_functions: bool | Collection[type[torch.nn.Module]]
     fallback: bool
-    #: ``merge``, ``warn`` or ``error``.
+    #: ``merge``, ``warn``, ``error`` or ``split``.
     sizes: str
     max_regions: int
     options: Mapping[str, object]

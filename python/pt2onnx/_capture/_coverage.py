@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree as torch_pytree
 
 from .. import _compare, _conditions, _pytree, _shapes
 from .._conditions import Condition
 from .._leaves import TensorLeaf
 from .._program import ONNXProgram
 from .._sizes import Asked, Size, Sizes
-from . import _patches, _trace
+from . import _patches, _source_names, _trace
 from ._guards import GuardLog
 from ._torch_export import Call, Captured
 
@@ -86,7 +85,7 @@ class Coverage:
             return []
         sizes = self.sizes
         paths = {id(leaf.value): leaf.path for leaf in _trace.tensor_leaves(call)}
-        tensors = sources(call)
+        tensors = _source_names.tensors(call.model, call.args, call.kwargs)
 
         def name(source: str, axis: int) -> str | None:
             own = sizes.symbols.get(paths.get(id(tensors.get(source)), ""), [])
@@ -139,28 +138,47 @@ class Coverage:
         makes_static = condition.expr.is_Equality and len(dims) == 1
         return makes_static and all(dim is not None and dim.automatic for dim in dims)
 
-    def narrowing(self, conditions: Iterable[Condition], run: Run | None) -> list[Condition]:
+    def narrowing(
+        self, conditions: Iterable[Condition], run: Run | None
+    ) -> tuple[list[Condition], dict[Condition, dict[str, int]]]:
         """The conditions that do not hold at sizes that are asked for, and that the module takes.
 
         Args:
             conditions: The conditions of a capture.
             run: Runs the capture: where it is right anyway, a condition does not matter.
+
+        Returns:
+            The conditions, and those that do not matter at the sizes that were tried, each with
+            the first of them: the code asks there, and may ask more.
         """
         found: list[Condition] = []
+        untested: dict[Condition, dict[str, int]] = {}
+        # Many conditions do not hold at the same sizes.
+        known: dict[tuple[int, ...], bool | None] = {}
         deadline = time.process_time() + _BUDGET
         for condition in conditions:
+            if found and time.process_time() > deadline:
+                break
             points = list(self._broken(condition))
             near = [point for point in points if self.is_near(point, points[0])]
-            tried = [*near[:2], *near[-1:], *near[len(near) // 2 :]][:_TRIES]
-            for at, point in enumerate(tried):
-                if point in tried[:at]:
-                    continue
-                if self.is_right(run, point) is False:
+            chosen = [*near[:2], *near[-1:], *near[len(near) // 2 :]][:_TRIES]
+            tried = [point for at, point in enumerate(chosen) if point not in chosen[:at]]
+            right = None
+            for point in tried:
+                sizes = tuple(point.values())
+                if sizes not in known:
+                    known[sizes] = self.is_right(run, point)
+                is_right = known[sizes]
+                if is_right is False:
                     found.append(condition)
                     break
+                right = point if right is None and is_right else right
                 if time.process_time() > deadline:
                     break
-        return found
+            else:
+                if right and not condition.internal and len(tried) < len(points):
+                    untested[condition] = right
+        return found, untested
 
     def is_near(self, point: dict[str, int], nearest: dict[str, int]) -> bool:
         """Whether sizes are not far larger than others and than the example."""
@@ -236,23 +254,3 @@ def _auto(size: Size | None) -> object:
     except TypeError:
         # PyTorch 2.6.
         return automatic
-
-
-def sources(call: Call) -> dict[str, torch.Tensor]:
-    """The tensors of a call by PyTorch's names of inputs: ``L['x'][0]``, ``L['flat_args'][0]``."""
-    try:
-        bound = _shapes.signature(call.model).bind(*call.args, **call.kwargs).arguments
-    except TypeError:
-        bound = {}
-    given: list[tuple[str, object]] = [
-        ("L", {**call.kwargs, **bound}),
-        ("L['flat_args']", _pytree.leaves((call.args, call.kwargs))),
-        # PyTorch 2.6.
-        ("L['args']", (call.args, call.kwargs)),
-    ]
-    found: dict[str, torch.Tensor] = {}
-    for start, values in given:
-        for path, leaf in torch_pytree.tree_flatten_with_path(values)[0]:
-            if isinstance(leaf, torch.Tensor):
-                found.setdefault(start + torch_pytree.keystr(path), leaf)
-    return found

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 import importlib
 import os
-import re
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from .. import _conditions
 from .._conditions import Condition, Expr
 from .._examples import LARGER
 from .._frames import line_outside, line_within, torch_root
-from . import _patches
+from . import _patches, _source_names
 
 sympy = importlib.import_module("sympy")
 
@@ -37,8 +37,8 @@ Place = tuple[str, int]
 #: The kinds of conditions by PyTorch's prefixes of answers. Others, on strides, do not matter.
 _KINDS = {"eval": "branch", "runtime_assert": "check"}
 
-#: PyTorch's name of an axis of an input: the input, and the axis.
-_AXIS = re.compile(r"(L\[.*)\.size\(\)\[(\d+)\]")
+#: The folder of torch that has modules and functions as a user writes them.
+_FUNCTIONAL = "nn"
 
 #: The folder of this package, the file that calls torch.export, and code that is not the user's.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
@@ -60,9 +60,8 @@ class GuardLog:
         self.specialized_by_torch = False
         #: Whether the user's code did (``if x.shape[0] == 1:``): larger sizes take another branch.
         self.specialized_by_user = False
-        #: The answers of PyTorch from which it derives others, in order: environment, kind of a
-        #: condition, relation, and the line of the user's code.
-        self.answers: list[tuple[Any, str, Expr, Place | None]] = []
+        #: The answers of PyTorch from which it derives others, in order, with their environments.
+        self.answers: list[tuple[Any, Condition]] = []
         #: The source of each symbol of an environment.
         self.sources: dict[tuple[int, Expr], str] = {}
         #: Texts on dimensions that became static.
@@ -100,18 +99,19 @@ class GuardLog:
         """
         names: dict[tuple[int, Expr], Expr] = {}
         for key, source in self.sources.items():
-            found = _AXIS.fullmatch(source)
-            name = symbols(found[1], int(found[2])) if found else None
+            found = _source_names.axis(source)
+            name = symbols(*found) if found else None
             if name is not None:
                 names[key] = _conditions.symbol(name)
         made: dict[tuple[str, Expr], Condition] = {}
-        for env, kind, expr, place in self.answers:
+        for env, condition in self.answers:
+            expr, kind = condition.expr, condition.kind
             keys = {one: (id(env), one) for one in expr.free_symbols}
             if not keys or not names.keys() >= set(keys.values()):
                 continue
             named = expr.xreplace({one: names[key] for one, key in keys.items()})
             if named not in (sympy.true, sympy.false):
-                made.setdefault((kind, named), Condition(named, kind, place))
+                made.setdefault((kind, named), dataclasses.replace(condition, expr=named))
         checked = {expr for kind, expr in made if kind == "branch"}
         return [c for (kind, expr), c in made.items() if kind == "branch" or expr not in checked]
 
@@ -149,7 +149,8 @@ def logged() -> Generator[GuardLog, None, None]:
     def answer(old: Callable[..., None]) -> Callable[..., None]:
         def log_guard(self: Any, prefix: str, g: Expr, *rest: Any, **options: Any) -> None:
             if kind := _KINDS.get(prefix):
-                log.answers.append((self, kind, g, _place()))
+                internal = _asked_by_torch(_FUNCTIONAL)
+                log.answers.append((self, Condition(g, kind, _place(), internal)))
             old(self, prefix, g, *rest, **options)
 
         return log_guard
@@ -189,10 +190,12 @@ def _holds_only_for_small(node: SymNode, answer: object) -> bool:
     return bool(larger.is_number and larger != answer)
 
 
-def _asked_by_torch() -> bool:
-    """Whether a question comes from torch's own code. Questions of Dynamo are the user's."""
+def _asked_by_torch(*others: str) -> bool:
+    """Whether a question comes from torch's own code. Questions of Dynamo are the user's, and those
+    of the folders ``others``."""
     file, _ = _asking_line()
-    return file.startswith(torch_root()) and not file.startswith(_dynamo())
+    own = tuple(os.path.join(torch_root(), one, "") for one in (*others, "_dynamo"))
+    return file.startswith(torch_root()) and not file.startswith(own)
 
 
 def _place() -> Place | None:
@@ -203,15 +206,11 @@ def _place() -> Place | None:
     return line_within(_EXPORT, torch_root(), _PACKAGE, *_OTHERS, "<")
 
 
-def _dynamo() -> str:
-    return os.path.join(torch_root(), "_dynamo", "")
-
-
 def _asking_line() -> tuple[str, int]:
     """The file and line that ask for the value of a size."""
     root = torch_root()
     own = os.path.join(root, "__init__.py"), os.path.join(root, "fx", "experimental", "")
-    return line_outside(*own, __file__)
+    return line_outside(*own, __file__, *_OTHERS)
 
 
 def _dynamo_line() -> tuple[str, int]:

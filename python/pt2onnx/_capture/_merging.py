@@ -1,4 +1,6 @@
-"""One model of captures at several sizes, in which conditions on sizes choose between them."""
+"""Captures at several sizes as one model, in which conditions on sizes choose between them, or as
+one model each.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,26 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from .._conditions import as_text
 from .._errors import native_errors
 from .._program import ONNXProgram
 from .._pt2onnx import choose
+from .._pt2onnx import split as split_native
 from .._sources import ProgramSource, Source
 from ._regions import Explorer
 from ._torch_export import Captured
 
+#: The characters of the name of a node.
+_LONGEST = 190
 
-def merged(
-    explorer: Explorer,
-    source: Callable[[Captured], ProgramSource],
-    translate: Callable[[Source], ONNXProgram],
-) -> ONNXProgram | None:
+#: The program of a capture.
+SourceOf = Callable[[Captured], ProgramSource]
+
+#: Translates a source.
+Translate = Callable[[Source], ONNXProgram]
+
+
+def merged(explorer: Explorer, source: SourceOf, translate: Translate) -> ONNXProgram | None:
     """The model of the regions; None if there are none, or if it is not right.
 
     Args:
@@ -31,25 +40,12 @@ def merged(
     """
     if not explorer.regions:
         return None
-    made: list[ONNXProgram] = []
-    for region in explorer.models:
-        own = source(region.captured)
-        if made:
-            own = dataclasses.replace(own, names=(made[0].input_names, made[0].output_names))
-        made.append(translate(own))
+    made = _translated(explorer, source, translate)
     sizes = explorer.coverage.sizes
-    inputs = explorer.coverage.inputs(made[0])
-    dims = {
-        name: (inputs[path], axis)
-        for path, symbols in sizes.symbols.items()
-        for axis, name in enumerate(symbols)
-        if name is not None
-    }
-    ranges = {name: (dim.low, dim.high) for name, dim in sizes.dims.items()}
-    refusal = f"the model has no branch for these sizes of {', '.join(sizes.names().values())}"
     with native_errors():
         programs = [one._native for one in made]
-        native = choose(programs, explorer.tree(refusal[:_LONGEST]), dims, ranges, explorer.tested)
+        tree = explorer.tree(_refusal(explorer))
+        native = choose(programs, tree, *_sizes(explorer, made[0]), explorer.tested)
     program = ONNXProgram(native, origin=made[0]._origin)
     renamed: dict[Any, str] = {name: text for name, text in sizes.names().items() if name != text}
     if renamed:
@@ -57,5 +53,67 @@ def merged(
     return program if explorer.is_right(program) else None
 
 
-#: The characters of the name of a node.
-_LONGEST = 190
+def split(explorer: Explorer, source: SourceOf, translate: Translate) -> ONNXProgram | None:
+    """The model of the example, whose ``regions`` are the models of all regions; None if there are
+    none, or if one is not right. The parameters are those of ``merged``.
+
+    Raises:
+        OnnxExporterError: A program cannot be translated.
+    """
+    if not explorer.regions:
+        return None
+
+    def within(captured: Captured) -> ProgramSource:
+        own = source(captured)
+        region = next(one for one in explorer.models if one.captured is captured)
+        asked = explorer.coverage.asked([explorer.region(region)])
+        return dataclasses.replace(own, asked=asked)
+
+    made = _translated(explorer, within, translate)
+    with native_errors():
+        programs = [one._native for one in made]
+        tree = explorer.tree(_refusal(explorer))
+        found = split_native(programs, tree, *_sizes(explorer, made[0]))
+    sizes = explorer.coverage.sizes
+    models: list[tuple[bool, ONNXProgram]] = []
+    for at, _, native in sorted(found, key=lambda one: one[0]):
+        model, region = ONNXProgram(native, origin=made[at]._origin), explorer.models[at]
+        model.conditions = as_text(explorer.region(region).expr, sizes.names())
+        if not explorer.is_right(model, region):
+            return None
+        models.append((explorer.at(sizes.example) is region, model))
+    # The model of the example comes first.
+    ordered = [model for _, model in sorted(models, key=lambda one: not one[0])]
+    ordered[0].regions = tuple(ordered)
+    return ordered[0]
+
+
+def _translated(explorer: Explorer, source: SourceOf, translate: Translate) -> list[ONNXProgram]:
+    """The models of the regions, with the names of inputs and outputs of the first."""
+    made: list[ONNXProgram] = []
+    for region in explorer.models:
+        own = source(region.captured)
+        if made:
+            own = dataclasses.replace(own, names=(made[0].input_names, made[0].output_names))
+        made.append(translate(own))
+    return made
+
+
+def _refusal(explorer: Explorer) -> str:
+    sizes = ", ".join(explorer.coverage.sizes.names().values())
+    return f"the model has no branch for these sizes of {sizes}"[:_LONGEST]
+
+
+def _sizes(
+    explorer: Explorer, made: ONNXProgram
+) -> tuple[dict[str, tuple[str, int]], dict[str, tuple[int, int | None]]]:
+    """The inputs and axes of the sizes, and their ranges."""
+    sizes = explorer.coverage.sizes
+    inputs = explorer.coverage.inputs(made)
+    dims = {
+        name: (inputs[path], axis)
+        for path, symbols in sizes.symbols.items()
+        for axis, name in enumerate(symbols)
+        if name is not None
+    }
+    return dims, {name: (dim.low, dim.high) for name, dim in sizes.dims.items()}

@@ -10,12 +10,15 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 
-from .._conditions import Condition, Expr
+from .. import _errors, _pytree
+from .._conditions import FAR, Condition, Expr
 from .._program import ONNXProgram
-from . import _torch_export
+from . import _recorded
 from ._coverage import Coverage, Run
 from ._guards import GuardLog
-from ._torch_export import Call, Captured, Fixes, TorchExport
+from ._torch_export import STRATEGIES, Call, Captured, Fixes, TorchExport
+
+sympy = importlib.import_module("sympy")
 
 #: A decision: a region, the reason for which sizes are refused, or a condition with the decisions
 #: where it holds and where not.
@@ -26,6 +29,10 @@ _ATTEMPTS = 3
 
 #: At how many sizes a region is tried in place of another.
 _TESTS = 7
+
+#: How many captures look for conditions that others hide, and at how many numbers of their code.
+_HIDING = 2
+_NUMBERS = 6
 
 #: Seconds that exploring takes at most, if captures take less than a quarter of it.
 _BUDGET = 10.0
@@ -84,6 +91,8 @@ class Explorer:
         self._points: list[dict[str, int]] = []
         self._refused: set[object] = set()
         self._tried: set[object] = set()
+        #: Conditions on both sides of which a capture was right.
+        self._joined: set[Expr] = set()
 
     def run(self, first: Captured | None) -> None:
         """Finds the regions.
@@ -160,10 +169,46 @@ class Explorer:
                 for other in self.open
                 if {one.expr for one in region.broken(complete(other))} == broken
             ]
+            # The code may ask more there.
+            asked = (one for one in region.broken(complete(point)) if not one.internal)
+            may_hide = any(one.expr not in self._joined for one in asked)
+            if may_hide and any(other != point for other in alike):
+                continue
             if self._is_right_at(region, [point, *alike]):
                 region.ignored |= broken
                 return True
         return False
+
+    def hiding(
+        self,
+        captured: Captured,
+        known: Sequence[Condition],
+        untested: Mapping[Condition, dict[str, int]],
+        run: Run,
+    ) -> list[Condition]:
+        """The conditions of a capture that hide others which matter: the capture is right on both
+        sides of ``t <= 8``, but not where the code asks for ``t > 64`` on the other side, or takes
+        ``x[:, :64]``.
+
+        Args:
+            captured: The capture.
+            known: All of its conditions.
+            untested: Some of them, with sizes on the other side.
+            run: Runs the capture.
+        """
+        sizes, own = self.coverage.sizes, _numbers(captured)
+        keys = {key for one in known for key in (one.key, one.opposite)}
+        found: list[Condition] = []
+        for condition, point in list(untested.items())[:_HIDING]:
+            region = self._captured(point)
+            if region is None:
+                continue
+            new = [one for one in region.conditions if one.key not in keys]
+            numbers = sorted(_numbers(region.captured) - own)[:_NUMBERS]
+            points = [other for other in sizes.borders(new, numbers) if not condition.holds(other)]
+            if self.coverage.first_wrong(run, points):
+                found.append(condition)
+        return found
 
     def _is_right_at(self, region: Region, points: Sequence[dict[str, int]]) -> bool:
         """Whether a capture is right at some of these sizes, near and far, that the module
@@ -180,13 +225,20 @@ class Explorer:
 
     def _absorb(self, new: Region) -> None:
         """Takes a new capture in place of older ones that it is right for as well, as with ``if pad
-        > 0: x = F.pad(x, pad)``."""
+        > 0: x = F.pad(x, pad)``, or an older one in its place."""
         complete = self.coverage.sizes.complete
         for old in self.models:
-            if old is not new:
-                covered = [point for point in self._points if not old.broken(complete(point))]
-                if self._is_right_at(new, [old.point, *covered]):
-                    old.use = new
+            if old is new:
+                continue
+            for taken, left in ((old, new), (new, old)):
+                covered = [point for point in self._points if not left.broken(complete(point))]
+                if self._is_right_at(taken, [left.point, *covered]):
+                    left.use = taken
+                    differ = (*old.broken(complete(new.point)), *new.broken(complete(old.point)))
+                    self._joined.update(one.expr for one in differ)
+                    break
+            if new.use:
+                return
 
     def _captured(self, point: dict[str, int]) -> Region | None:
         """The capture at sizes, which takes them; None if there is none."""
@@ -216,7 +268,7 @@ class Explorer:
         branches = [one for one in conditions if one.kind == "branch"]
         assert captured.program is not None
         try:
-            run = _torch_export.runnable(captured.program).forward
+            run = _recorded.runnable(captured.program).forward
         except Exception:
             # torch cannot make a module of it.
             return None
@@ -233,35 +285,47 @@ class Explorer:
             for region in self.regions
         )
 
-    def is_right(self, made: ONNXProgram) -> bool:
-        """Whether a model is right at sizes that have a region."""
+    def is_right(self, made: ONNXProgram, model: Region | None = None) -> bool:
+        """Whether a model is right at sizes that have a region, or at those of one capture."""
+        if importlib.util.find_spec("onnxruntime") is None:
+            _errors.warn(
+                "The model was made of captures at several sizes, and not compared with the "
+                "module, as onnxruntime is not installed."
+            )
+            return True
         sizes = self.coverage.sizes
         points = [sizes.example, *sizes.to_try(self.conditions)]
-        covered = [
-            point
-            for point in points
-            if any(not region.broken(sizes.complete(point)) for region in self.regions)
-        ]
+        models = [model] if model else self.models
+        points += [one.point for one in models if one.point not in points]
+        covered = [point for point in points if self.at(point) in models]
 
         def run(*args: object, **kwargs: object) -> object:
             return made._run(args, kwargs, {})
 
-        if importlib.util.find_spec("onnxruntime") is None:
-            return True
         try:
             return self.coverage.first_wrong(run, covered) is None
         finally:
             made.release()
 
-    def text(self) -> str:
-        """The sizes that have no region, in words."""
+    def at(self, point: dict[str, int]) -> Region | None:
+        """The capture that is taken at sizes."""
+        all_sizes = self.coverage.sizes.complete(point)
+        found = (region.model for region in self.regions if not region.broken(all_sizes))
+        return next(found, None)
+
+    def text(self, fails: str) -> str:
+        """The sizes that have no region, in words.
+
+        Args:
+            fails: How a model behaves there.
+        """
         sizes = self.coverage.sizes
         point = (self.lost or self.open)[0]
         where = dict.fromkeys(c.where for r in self.regions for c in r.conditions if c.place)
         why = "cannot be captured there" if self.lost else "takes more branches than max_regions"
         lines = "; ".join(list(where)[:3])
         return (
-            "The model fails at sizes that dynamic_shapes asks for, such as "
+            f"{fails} sizes that dynamic_shapes asks for, such as "
             f"{sizes.at(point).sizes}: the module {why}. The code decides by sizes at {lines}"
         )
 
@@ -299,12 +363,25 @@ class Explorer:
 
         return decide(points, {})
 
+    def region(self, model: Region) -> Condition:
+        """The sizes at which a capture is taken, as an assertion."""
+        regions = [region for region in self.regions if region.model is model]
+        paths = [sympy.And(*(one.expr for one in region.decides)) for region in regions]
+        return Condition(sympy.simplify_logic(sympy.Or(*paths), deep=False), "check")
+
     @property
     def tested(self) -> list[str]:
         """The conditions that only tests joined."""
         found = [one for r in self.regions for one in r.conditions if one.expr in r.ignored]
         found += [one for region in self.regions if region.use for one in region.decides]
         return list(dict.fromkeys(one.text for one in found))
+
+
+def _numbers(captured: Captured) -> set[int]:
+    """The numbers in the code of a capture that may be compared with sizes."""
+    nodes = captured.program.graph.nodes if captured.program else ()
+    leaves = (leaf for node in nodes for leaf in _pytree.leaves((node.args, node.kwargs)))
+    return {abs(leaf) for leaf in leaves if type(leaf) is int and 1 < abs(leaf) < FAR}
 
 
 def explored(coverage: Coverage, call: Call, captured: Captured | None, limit: int) -> Explorer:
@@ -316,8 +393,12 @@ def explored(coverage: Coverage, call: Call, captured: Captured | None, limit: i
         captured: The capture of the example, if there is one.
         limit: How many models there may be.
     """
-    strategies = _torch_export.STRATEGIES
-    own = [one for one in strategies if captured and one.name == captured.strategy]
-    explorer = Explorer(coverage, call, (own or list(strategies))[0], limit)
-    explorer.run(captured)
-    return explorer
+    found = explorer(coverage, call, captured, limit)
+    found.run(captured)
+    return found
+
+
+def explorer(coverage: Coverage, call: Call, captured: Captured | None, limit: int) -> Explorer:
+    """What finds regions, as the example was captured: see ``explored``."""
+    own = [one for one in STRATEGIES if captured and one.name == captured.strategy]
+    return Explorer(coverage, call, (own or list(STRATEGIES))[0], limit)

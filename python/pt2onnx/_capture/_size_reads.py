@@ -28,12 +28,14 @@ _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
 class SizeReads:
     """Reads of sizes by Python code.
 
-    ``any`` is whether there were some, and ``numbers`` are those that the code computes with.
-    ``ints`` is whether ``int`` made a number of one. ``keys`` is whether one was the key of a dict,
-    where the tensor that the tracer has in place of a size is another one than the number.
+    ``any`` is whether there were some, ``branches`` whether one decided a branch, and ``numbers``
+    are those that the code computes with. ``ints`` is whether ``int`` made a number of one.
+    ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
+    a size is another one than the number.
     """
 
     any: bool = False
+    branches: bool = False
     ints: bool = False
     keys: bool = False
     numbers: set[int] = dataclasses.field(default_factory=set[int])
@@ -55,17 +57,20 @@ def dropped(
     found = SizeReads()
 
     def watched(
-        old: Callable[[torch.Tensor], object], silent: bool, is_int: bool
+        old: Callable[[torch.Tensor], object], name: str
     ) -> Callable[[torch.Tensor], object]:
         def read(self: torch.Tensor) -> object:
             count = len(caught)
             result = old(self)
             warned = len(caught) > count
-            if warned or (silent and cast(Any, torch.jit).is_tracing()):
+            # ``range`` reads sizes without a warning.
+            silent = name == "__index__" and cast(Any, torch.jit).is_tracing()
+            if warned or silent:
                 sizes = origin(self, static)
                 if sizes and sizes.any:
                     found.any = True
-                    found.ints = found.ints or is_int
+                    found.branches = found.branches or name == "__bool__"
+                    found.ints = found.ints or name == "__int__"
                     found.numbers |= sizes.numbers
                 if sizes:
                     del caught[count:]
@@ -83,10 +88,8 @@ def dropped(
 
         return key
 
-    # ``range`` reads sizes without a warning.
     make: dict[str, Callable[[Any], object]] = {
-        name: functools.partial(watched, silent=name == "__index__", is_int=name == "__int__")
-        for name in _READS
+        name: functools.partial(watched, name=name) for name in _READS
     }
     make["__hash__"] = watched_key
     with _patches.applied("reads", make):

@@ -21,7 +21,16 @@ from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
-from . import _failures, _merging, _numbers, _regions, _torch_export, _trace, _trace_check
+from . import (
+    _failures,
+    _merging,
+    _numbers,
+    _recorded,
+    _regions,
+    _torch_export,
+    _trace,
+    _trace_check,
+)
 from ._coverage import Coverage
 from ._guards import GuardLog
 from ._jit import JitGraph
@@ -137,8 +146,10 @@ class Capturer:
             allowed = self._allow_value_traces
             raise _failures.failed(failures, allows_value_traces=allowed) from error.__cause__
         captured.failures = {**failures, **captured.failures}
-        captured.narrowing = self._narrowing(captured)
-        if captured.narrowing and self._sizes != "warn" and not self._script_failed:
+        captured.narrowing = self._narrowing(captured, plain)
+        # Scripts have If and Loop.
+        may_script = self._sizes not in ("warn", "split") and not self._script_failed
+        if captured.narrowing and may_script:
             narrow = NarrowCapture(self._texts(captured)[0])
             failure = _failures.failed({captured.strategy: narrow})
             with contextlib.suppress(TorchExportError):
@@ -151,7 +162,7 @@ class Capturer:
     def _by_regions(
         self, captured: Captured | None, call: Call, translate: Translate
     ) -> tuple[ONNXProgram | None, Captured] | None:
-        """The model of captures at several sizes, which conditions choose between.
+        """The model of captures at several sizes, which conditions choose between, or the models.
 
         Args:
             captured: The capture of the example, if there is one.
@@ -170,19 +181,26 @@ class Capturer:
         found = None
         # Some conditions cannot be computed in a model.
         with contextlib.suppress(OnnxExporterError, ValueError):
-            found = _merging.merged(explorer, self._source, translate)
+            join = _merging.split if self._sizes == "split" else _merging.merged
+            found = join(explorer, self._source, translate)
         self._steps.say(f"{step} {'✅' if found else '❌'}")
         if found is None:
             return None
         if explorer.open or explorer.lost:
             if self._sizes == "error" or coverage.has_exact:
                 return None
-            _errors.warn(explorer.text())
+            fails = "No model is for" if self._sizes == "split" else "The model fails at"
+            _errors.warn(explorer.text(fails))
         strategy = explorer.regions[0].captured.strategy
         return found, Captured(None, strategy, captured.failures if captured else {})
 
-    def _narrowing(self, captured: Captured) -> list[Condition]:
-        """The conditions of a program that do not follow from what is asked for."""
+    def _narrowing(self, captured: Captured, call: Call) -> list[Condition]:
+        """The conditions of a program that do not follow from what is asked for.
+
+        Args:
+            captured: The program.
+            call: The module, with dynamic shapes for torch.export.
+        """
         coverage = self._coverage
         if not coverage.has_dims or captured.program is None:
             return []
@@ -191,11 +209,16 @@ class Capturer:
         if not coverage.may_narrow(conditions):
             return []
         try:
-            program = _torch_export.runnable(captured.program)
+            run = _recorded.runnable(captured.program).forward
         except Exception:
             # torch cannot make a module of it.
-            return coverage.narrowing(conditions, None)
-        return coverage.narrowing(conditions, program.forward)
+            return coverage.narrowing(conditions, None)[0]
+        found, untested = coverage.narrowing(conditions, run)
+        if found or self._sizes == "warn":
+            return found
+        with self._calls_as_ops({}):
+            explorer = _regions.explorer(coverage, call, captured, self._max_regions)
+            return explorer.hiding(captured, conditions, untested, run)
 
     def _texts(self, captured: Captured) -> list[str]:
         """The sizes for which alone a program holds."""

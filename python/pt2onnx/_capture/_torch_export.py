@@ -381,7 +381,9 @@ def order_weights(program: torch.export.ExportedProgram, names: Iterable[str]) -
 
 def runnable(program: torch.export.ExportedProgram) -> torch.nn.Module:
     """A program as a module that takes all sizes that its ops take."""
-    module = program.module()
+    make: Callable[..., torch.nn.Module] = program.module
+    has_guards = "check_guards" in inspect.signature(make).parameters
+    module = make(check_guards=False) if has_guards else make()
     # Assertions may exclude the sizes of the example.
     _drop_assertions(module)
     vars(module)["_forward_pre_hooks"].clear()

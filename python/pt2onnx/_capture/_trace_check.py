@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from .. import _examples, _leaves
+from .._conditions import FAR
 from .._sizes import Sizes
 from . import _trace
+from ._jit import JitGraph, JitType
 from ._torch_export import Call
 from ._trace import Traced
 
@@ -43,6 +45,15 @@ _QUICK = 0.1
 #: How many sizes beside numbers are compared.
 _MOST_BORDERS = 8
 
+#: How many numbers of the other side of a branch are compared.
+_NUMBERS = 4
+
+#: How many sizes are compared at which two dimensions are exchanged.
+_MOST_EXCHANGED = 4
+
+#: Operators that give another size to an axis.
+_RESIZING = ("slice", "narrow", "pad", "constant_pad_nd")
+
 #: Operators that return lists of pieces.
 _PIECES = ("split", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk")
 
@@ -71,6 +82,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     # The time of a short run depends on its operators more than on sizes.
     largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
     borders = [point for point in borders if _growth(sizes, point) <= largest]
+    if traced.sizes.branches:
+        borders += _exchanged(sizes)
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces, largest)):
@@ -84,6 +97,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
         if enough or time.process_time() - start > budget:
             break
+    if traced.sizes.branches:
+        _check_hidden(traced, sizes, borders, largest, start + budget)
     values: list[Exception | None] = []
     for call in _with_other_values(traced) if traced.notes else ():
         if None in values and time.process_time() - start > budget:
@@ -96,6 +111,70 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
+
+
+def _check_hidden(
+    traced: Traced,
+    sizes: Sizes,
+    borders: list[dict[str, int]],
+    largest: float,
+    deadline: float,
+) -> None:
+    """Compares a trace at sizes for which the code asks on the other side of a branch only: ``if t
+    > 8: x = x[:, :64]``.
+
+    Args:
+        traced: The trace, which is right on both sides.
+        sizes: The dynamic dimensions.
+        borders: Sizes on both sides.
+        largest: How many times as many elements may be compared.
+        deadline: When to end, in seconds of CPU time.
+
+    Raises:
+        TraceWarning: The results differ.
+    """
+    example, own = sizes.example, _numbers(traced)
+    larger = [point for point in borders if any(point[name] > example[name] for name in point)]
+    smaller = [point for point in borders if point not in larger]
+    for point in (*larger[:1], *smaller[:1]):
+        if time.process_time() > deadline:
+            return
+        given = sizes.at(point)
+        call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
+        try:
+            numbers = sorted(_numbers(_trace.trace_call(call, traced.run)) - own)[:_NUMBERS]
+        except Exception:
+            # The module takes no such sizes, or cannot be traced there.
+            continue
+        least = max(point.values())
+        multiples = [number * (least // number + step) for number in numbers for step in (1, 2)]
+        for hidden in sizes.borders((), [*numbers, *multiples]):
+            if time.process_time() > deadline:
+                return
+            if _growth(sizes, hidden) <= largest:
+                given = sizes.at(hidden)
+                call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
+                _trace.compare(traced, call)
+
+
+def _numbers(traced: Traced) -> set[int]:
+    """The numbers in the code of a trace that may be compared with sizes."""
+    found = set(traced.sizes.numbers)
+    for graph in _trace.graphs(traced.code):
+        for node in graph.findAllNodes("prim::Constant"):
+            value = node.output().toIValue()
+            if type(value) is int:
+                found.add(abs(value))
+    return {number for number in found if 1 < number < FAR}
+
+
+def _exchanged(sizes: Sizes) -> list[dict[str, int]]:
+    """Sizes at which another dimension is the larger one, or both are equal."""
+    example, found = sizes.example, list[dict[str, int]]()
+    for (a, one), (b, other) in itertools.combinations(example.items(), 2):
+        if one != other:
+            found += [{**example, a: other, b: one}, {**example, a: other}]
+    return [point for point in found if sizes.takes(point)][:_MOST_EXCHANGED]
 
 
 def _is_single(traced: Traced, call: Call) -> bool:
@@ -123,19 +202,38 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
         dynamic: The dynamic sizes of the example.
     """
     for graph in _trace.graphs(traced.code):
-        for node in graph.findAllNodes("prim::ListUnpack"):
-            pieces = next(iter(node.inputs())).node()
-            if pieces.kind().removeprefix("aten::") in _PIECES:
-                at = list(pieces.inputs())[-1].toIValue()
-                shapes = [piece.type().sizes() for piece in node.outputs()]
-                known = [shape for shape in shapes if shape is not None]
-                if not isinstance(at, int) or len(known) < len(shapes):
-                    return True
-                is_unbind = pieces.kind() == "aten::unbind"
-                size = len(known) if is_unbind else sum(shape[at] for shape in known)
-                if size in dynamic:
-                    return True
+        found = [next(iter(n.inputs())).node() for n in graph.findAllNodes("prim::ListUnpack")]
+        pieces = [node for node in found if node.kind().removeprefix("aten::") in _PIECES]
+        derived = dynamic | _resized(graph, dynamic) if pieces else dynamic
+        for node in pieces:
+            at = list(node.inputs())[-1].toIValue()
+            lists = [use.user for use in node.output().uses()]
+            unpacked = next(user for user in lists if user.kind() == "prim::ListUnpack")
+            shapes = [piece.type().sizes() for piece in unpacked.outputs()]
+            known = [shape for shape in shapes if shape is not None]
+            if not isinstance(at, int) or len(known) < len(shapes):
+                return True
+            is_unbind = node.kind() == "aten::unbind"
+            if (len(known) if is_unbind else sum(shape[at] for shape in known)) in derived:
+                return True
     return False
+
+
+def _resized(graph: JitGraph, dynamic: set[int]) -> set[int]:
+    """The sizes that axes of dynamic sizes get: ``x[:, :3]`` may be shorter."""
+    found = set[int]()
+    for name in _RESIZING:
+        for node in graph.findAllNodes(f"aten::{name}"):
+            old = next(iter(node.inputs())).type()
+            new = node.output().type()
+            pairs = zip(_known_sizes(old), _known_sizes(new), strict=False)
+            found.update(size for own, size in pairs if own in (dynamic | found) and own != size)
+    return found
+
+
+def _known_sizes(type_: JitType) -> Sequence[int]:
+    sizes = type_.sizes() if type_.kind() == "TensorType" else None
+    return sizes or ()
 
 
 def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:

@@ -70,6 +70,8 @@ class ONNXProgram:
         self._edits: list[Callable[[Program], object]] = []
         self.exported_program = exported_program
         self.verification: Verification | None = None
+        self.regions: tuple[ONNXProgram, ...] = ()
+        self.conditions = ""
 
     def __repr__(self) -> str:
         return f"ONNXProgram(\n{self.to_text()}\n)"

@@ -3,7 +3,9 @@ export says where not."""
 
 from __future__ import annotations
 
+import io
 import math
+import pathlib
 import re
 import warnings
 from typing import Any
@@ -13,8 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import dims, operators, same, since
-from pt2onnx._capture._coverage import sources
-from pt2onnx._capture._torch_export import Call
+from pt2onnx._capture import _source_names
 from pt2onnx._conditions import Condition, holds, symbol
 from pt2onnx._leaves import TensorLeaf
 from pt2onnx._sizes import Sizes
@@ -76,7 +77,33 @@ class Larger(nn.Module):
         return x * max(x.shape[1] / 2, 3.5)
 
 
-MODULES = (Limit, Rescale, Pad, Pieces, Blocks, Steps, Rounded, Larger)
+class Cut(nn.Module):
+    """The example does not show that the code compares with 30."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > 8:
+            x = x[:, :30]
+        return x.cumsum(1)
+
+
+class Hidden(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > 8:
+            x = x + 1
+            if x.shape[1] % 5 == 0:
+                x = x * 3
+            x = x - 1
+        return x
+
+
+class Sections(nn.Module):
+    """The branches are those of torch."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([piece.cumsum(1) for piece in x.tensor_split(3, 1)], 1)
+
+
+MODULES = (Limit, Rescale, Pad, Pieces, Blocks, Steps, Rounded, Larger, Cut, Hidden, Sections)
 WAYS = {
     "name": {"dynamic_shapes": ({1: "t"},)},
     "Dim": {"dynamic_shapes": ({1: Dim("t", min=1, max=64)},)},
@@ -94,7 +121,7 @@ def test_all_sizes(kind: type[nn.Module], way: str) -> None:
         options: Any = WAYS[way]
         program = pt2onnx.export(module, (torch.randn(2, 6, 4),), **options)
     assert dims(program)["x"] == [2, "t", 4]
-    for size in (1, 2, 3, 6, 7, 8, 9, 12, 13, 16, 17, 40):
+    for size in (1, 2, 3, 6, 7, 8, 9, 12, 13, 15, 16, 17, 30, 31, 40):
         x = torch.randn(2, size, 4)
         same(program(x), module(x))
 
@@ -163,6 +190,44 @@ def test_sizes_without_a_region() -> None:
         same(program(x), module(x))
     with pytest.raises(pt2onnx.TorchExportError, match=r"`t` is 10, but .* 1 to 64"):
         pt2onnx.export(module, (x[:, :10],), dynamic_shapes=({1: Dim("t", min=1, max=64)},))
+
+
+def test_one_model_for_each_region(tmp_path: pathlib.Path) -> None:
+    """They have the conditions in their metadata, and no branches; the command merges them."""
+    module, x = Opaque().eval(), torch.randn(2, 6, 4)
+    options: Any = {"dynamic_shapes": ({1: "t"},), "sizes": "split", "verify": True}
+    program = pt2onnx.export(module, (x,), tmp_path / "m.onnx", external_data=False, **options)
+    assert program.verification.ok and program.regions[0] is program
+    assert [one.conditions for one in program.regions] == ["t <= 8", "t > 8"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.1.onnx", "m.2.onnx"]
+    for at, sizes in enumerate([(1, 6, 8), (9, 40)]):
+        model = program.regions[at]
+        assert "If" not in operators(model)
+        metadata = {one.key: one.value for one in model.model_proto.metadata_props}
+        assert metadata["pkg.pt2onnx.conditions"] == f'["{model.conditions}"]'
+        for size in sizes:
+            x = torch.randn(2, size, 4)
+            same(model(x), module(x))
+    with pytest.raises(TypeError, match="several models: give a path"):
+        pt2onnx.export(module, (x,), io.BytesIO(), **options)
+    one = pt2onnx.export(Limit(), (x[:, :3],), tmp_path / "one.onnx", dynamic_shapes=({0: "b"},))
+    assert not one.regions and (tmp_path / "one.onnx").exists()
+
+
+def test_split_without_all_regions() -> None:
+    options: Any = {"dynamic_shapes": ({1: "t"},), "sizes": "split", "max_regions": 3}
+    with pytest.warns(UserWarning, match="No model is for sizes .* such as t=.*more branches"):
+        program = pt2onnx.export(OpaquePieces(), (torch.randn(2, 6, 4),), **options)
+    assert len(program.regions) > 1
+
+
+def test_regions_without_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning says that nothing compared the model."""
+    from pt2onnx._capture import _regions
+
+    monkeypatch.setattr(_regions.importlib.util, "find_spec", lambda _: None)
+    with pytest.warns(UserWarning, match="not compared with the module, as onnxruntime is not"):
+        pt2onnx.export(Opaque().eval(), (torch.randn(2, 6, 4),), dynamic_shapes=({1: "t"},))
 
 
 class Fixed(nn.Module):
@@ -259,7 +324,7 @@ def test_names_of_conditions(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_of_conditions_of_2_6() -> None:
     """PyTorch 2.6 names inputs by their place."""
     x, y = torch.ones(2), torch.ones(3)
-    found = sources(Call(nn.Identity(), ([x],), {"k": y}, None))
+    found = _source_names.tensors(nn.Identity(), ([x],), {"k": y})
     assert found["L['args'][0][0][0]"] is x and found["L['args'][1]['k']"] is y
     assert found["L['flat_args'][1]"] is y
 
