@@ -142,7 +142,7 @@ def _check_hidden(
         given = sizes.at(point)
         call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
         try:
-            numbers = sorted(_numbers(_trace.trace_call(call, traced.run)) - own)[:_NUMBERS]
+            numbers = sorted(_numbers(traced.at(call)) - own)[:_NUMBERS]
         except Exception:
             # The module takes no such sizes, or cannot be traced there.
             continue
