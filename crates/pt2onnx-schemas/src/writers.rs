@@ -1,8 +1,11 @@
 //! Overloads that write into arguments, and their functional variants, as the schemas declare them.
 
 use crate::{LIST, Schema, Type};
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::{
+    collections::BTreeMap,
+    str::Lines,
+    sync::{PoisonError, RwLock},
+};
 
 /// The arguments that an overload writes into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,25 +50,29 @@ pub fn returns_alias(overload: &str) -> bool {
     line.and_then(|line| line.rsplit_once("->")).is_some_and(|(_, to)| to.contains("Tensor("))
 }
 
-/// All schemas, in the order of their names. To split the list by `str::lines` takes longer than
-/// most conversions.
-static LINES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut start = 0;
-    let ends = memchr::memchr_iter(b'\n', LIST.as_bytes());
-    let lines = ends.map(|end| &LIST[std::mem::replace(&mut start, end + 1)..end]);
-    lines.filter(|line| !line.starts_with('#')).collect()
-});
-
 /// The schema of an overload.
 fn find(overload: &str) -> Option<&'static str> {
     let is_it = |line: &&str| line.strip_prefix(overload).is_some_and(|rest| rest.starts_with('('));
-    from(overload).first().copied().filter(is_it)
+    from(overload).next().filter(is_it)
 }
 
-/// The schemas that are not before `name`. A parenthesis follows each name, and is before all
-/// characters of names.
-fn from(name: &str) -> &'static [&'static str] {
-    &LINES[LINES.partition_point(|line| *line < name)..]
+/// The schemas that are not before `name`. They are sorted, behind lines that begin with `#`, which
+/// is before all names. A parenthesis follows each name, and is before all characters of names.
+fn from(name: &str) -> Lines<'static> {
+    let bytes = LIST.as_bytes();
+    // All lines that begin before `low` are before the name, none that begins from `high` on is.
+    let (mut low, mut high) = (0, LIST.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        let start = memchr::memrchr(b'\n', &bytes[low..middle]).map_or(low, |end| low + end + 1);
+        let end = memchr::memchr(b'\n', &bytes[start..]).map_or(LIST.len(), |end| start + end + 1);
+        if LIST[start..end].trim_end() < name {
+            low = end;
+        } else {
+            high = start;
+        }
+    }
+    LIST[low..].lines()
 }
 
 fn read(schema: &Schema<'static>) -> Writes {
@@ -101,9 +108,9 @@ pub fn functional_name(name: &str) -> Option<String> {
 /// one with fewer parameters.
 fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Variant> {
     let prefix = format!("{}::{name}", schema.namespace);
-    let named = from(&prefix).iter().take_while(|line| line.starts_with(&prefix));
+    let named = from(&prefix).take_while(|line| line.starts_with(&prefix));
     let overloads = named.filter(|line| line[prefix.len()..].starts_with(['(', '.']));
-    let pure = overloads.filter(|line| !line.contains('!')).filter_map(|line| Schema::parse(line));
+    let pure = overloads.filter(|line| !line.contains('!')).filter_map(Schema::parse);
     let in_order = |s: &Schema| {
         let same = s.params.iter().zip(params).all(|(a, b)| a.slot.ty == b.slot.ty);
         let rest = s.params.get(params.len()..);
@@ -209,7 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_sorted() {
-        assert!(LINES.is_sorted() && LINES.len() > 3000);
+    fn each_schema_of_the_sorted_list_is_found() {
+        let all: Vec<&str> = LIST.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(all.is_sorted() && all.len() > 3000);
+        for line in all {
+            let (overload, _) = line.split_once('(').unwrap();
+            assert_eq!(find(overload), Some(line));
+            assert_eq!(find(&format!("{overload}x")), None);
+        }
     }
 }
