@@ -54,8 +54,12 @@ impl SizeConditions {
             known.constrain(&Expr::symbol(&symbol), Range::at_least(2));
         }
         for one in &mut self.all {
-            one.holds = one.holds.take().map(|holds| holds.substitute(&size));
+            let renamed = |s: &Symbol| size(s).is_some_and(|now| now.as_symbol() != Some(s));
+            if one.holds.as_ref().is_some_and(|holds| holds.symbols().iter().any(renamed)) {
+                one.holds = one.holds.take().map(|holds| holds.substitute(&size));
+            }
         }
+        self.fix();
         // Simple ones first: others often follow from them.
         self.all.sort_by_cached_key(|one| {
             let holds = one.holds.as_ref();
@@ -71,6 +75,33 @@ impl SizeConditions {
             }
             !follows
         });
+    }
+
+    /// Where conditions on one symbol allow one number, gives the symbol that number in all others.
+    fn fix(&mut self) {
+        let symbols: BTreeSet<Symbol> = self.holds().flat_map(Expr::symbols).collect();
+        for symbol in symbols {
+            let alone = |one: &SizeCondition| {
+                let symbols = one.holds.as_ref().map(Expr::symbols);
+                symbols.is_some_and(|all| all.iter().eq([&symbol]))
+            };
+            let own: Vec<&Expr> = self
+                .all
+                .iter()
+                .filter(|one| alone(one))
+                .filter_map(|one| one.holds.as_ref())
+                .collect();
+            let Some(number) = only_size(&symbol, &own) else { continue };
+            let equal = Expr::call(Func::Eq, vec![Expr::symbol(&symbol), Expr::int(number)]);
+            let mut first = Some(equal);
+            for one in &mut self.all {
+                let fixed = |name: &str| (*name == *symbol).then(|| Expr::int(number));
+                one.holds = match alone(one).then(|| first.take()).flatten() {
+                    Some(equal) => Some(equal),
+                    None => one.holds.take().map(|holds| holds.substitute(&fixed)),
+                };
+            }
+        }
     }
 
     fn holds(&self) -> impl Iterator<Item = &Expr> {
@@ -187,6 +218,19 @@ fn places(model: &Model) -> Vec<(Symbol, Value, usize)> {
         }
     }
     places
+}
+
+/// The only size that conditions on one symbol allow.
+fn only_size(symbol: &Symbol, conditions: &[&Expr]) -> Option<i64> {
+    let mut known = Constraints::new();
+    known.constrain(&Expr::symbol(symbol), Range::at_least(0));
+    conditions.iter().take(MAX_KNOWN).for_each(|condition| known.assume(condition));
+    let Range { min, max } = known.range(symbol);
+    let (min, max) = min.zip(max).filter(|(_, max)| *max <= MAX_TRIED)?;
+    let value = |size: i64| move |name: &str| (*name == **symbol).then_some(size);
+    let holds = |size: &i64| conditions.iter().all(|c| c.eval(&value(*size)) == Some(1));
+    let mut sizes = (min..=max).filter(holds);
+    sizes.next().filter(|_| sizes.next().is_none())
 }
 
 /// The sizes that conditions on one symbol allow, in words; `None` if they are no range.
