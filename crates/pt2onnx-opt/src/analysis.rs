@@ -1,5 +1,6 @@
 //! Known properties of values: types, sizes, constants.
 
+use crate::eval;
 use pt2onnx_ir::{Model, Node, NodeId, Value, attrs, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -56,6 +57,48 @@ pub(crate) fn counted(model: &Model, value: Value) -> Option<&Expr> {
     let counts = range.is("Range") && number(0) == Some(0) && number(2) == Some(1);
     match &model.shape(value).filter(|_| counts)?[..] {
         [length] => Some(length),
+        _ => None,
+    }
+}
+
+/// At most this many nodes are between a size and the value that it is of.
+const FAR: usize = 16;
+
+/// The size that a value of one element is, a sum or difference of known sizes.
+pub(crate) fn size_of(model: &Model, value: Value) -> Option<Expr> {
+    size_from(model, value, FAR)
+}
+
+fn size_from(model: &Model, value: Value, far: usize) -> Option<Expr> {
+    if let Some(t) = model[value].constant() {
+        return t.to_vec::<i64>().filter(|v| v.len() == 1).map(|v| Expr::int(v[0]));
+    }
+    let node = &model[model.producer(value)?];
+    let x = node.input(0).filter(|_| node.domain.is_empty())?;
+    let size = |source: Value, i: i64| {
+        let shape = model.shape(source)?;
+        shape.get(eval::axis(i, shape.len())?).filter(|d| known(d)).cloned()
+    };
+    let far = far.checked_sub(1)?;
+    let both = || Some((size_from(model, x, far)?, size_from(model, node.input(1)?, far)?));
+    match node.op() {
+        "Shape" => {
+            let rank = model.rank(x)? as i64;
+            let held = |i: i64| if i < 0 { i + rank } else { i };
+            let (start, end) = (node.int("start").unwrap_or(0), node.int("end").unwrap_or(rank));
+            (held(end) == held(start) + 1).then(|| size(x, start))?
+        }
+        "Gather" => {
+            let all = &model[model.producer(x)?];
+            let whole = all.is("Shape") && all.int("start").is_none() && all.int("end").is_none();
+            match model[node.input(1)?].constant()?.to_vec::<i64>()?[..] {
+                [one] if whole => size(all.input(0)?, one),
+                _ => None,
+            }
+        }
+        "Squeeze" | "Unsqueeze" | "Reshape" => size_from(model, x, far),
+        "Add" => both().map(|(a, b)| a + b),
+        "Sub" => both().map(|(a, b)| a - b),
         _ => None,
     }
 }

@@ -43,6 +43,7 @@ mod convert;
 mod cse;
 mod cse_layers;
 mod dead;
+mod decoder_masks;
 mod dims;
 pub mod eval;
 mod fixpoint;

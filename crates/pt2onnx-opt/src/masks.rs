@@ -17,7 +17,7 @@ fn elements(t: &Tensor) -> Option<Vec<f64>> {
 }
 
 /// Whether adding this number hides a key: -inf, or about the lowest number of the type.
-fn hides(added: f64, dtype: DType) -> bool {
+pub(crate) fn hides(added: f64, dtype: DType) -> bool {
     let lowest = if dtype == DType::F16 { -65504.0 } else { f64::from(f32::MIN) };
     added < lowest / 2.0
 }

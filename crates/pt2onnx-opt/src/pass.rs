@@ -152,10 +152,16 @@ pub struct Pass {
     /// The measure that each of its changes lowers.
     pub lowers: Measure,
     pub(crate) phase: Phase,
-    /// The only runtime that it runs for.
-    pub(crate) target: Option<Target>,
+    /// The only targets that it runs for, if it is not for all.
+    pub(crate) targets: &'static [Target],
+    /// The targets that it runs for at any opset, as other passes replace its operators by those of
+    /// the runtime.
+    pub(crate) any_opset: &'static [Target],
     pub(crate) run: Run,
 }
+
+/// The targets whose runtime has ONNX Runtime's own operators.
+pub(crate) const CONTRIB: &[Target] = &[Target::Ort, Target::OrtGenai];
 
 type Own = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 
@@ -184,7 +190,8 @@ impl Pass {
         precondition: "",
         lowers: Measure::Nodes,
         phase: Phase::Early,
-        target: None,
+        targets: &[],
+        any_opset: &[],
         run: Run::Graph(|_, _| false),
     };
 
@@ -262,8 +269,9 @@ impl Pass {
 
     /// Whether the opset and the target are those of the pass.
     pub(crate) fn is_for(&self, graph: &GraphMut<'_>, options: &Options) -> bool {
-        options.opset.min(graph.opset) >= self.since
-            && self.target.is_none_or(|target| target == options.target)
+        let newer = options.opset.min(graph.opset) >= self.since;
+        (newer || self.any_opset.contains(&options.target))
+            && (self.targets.is_empty() || self.targets.contains(&options.target))
     }
 
     pub(crate) fn fusions(&self) -> Option<&Fusions> {

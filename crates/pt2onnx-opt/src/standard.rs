@@ -36,7 +36,10 @@ static STANDARD: &[&Pass] = &[
     &fuse::fold_input_scale::FOLD_INPUT_SCALE,
     &fuse::projections::PROJECTIONS,
     &fuse::merge_linears::MERGE_LINEARS,
+    &fuse::group_query_attention::GROUP_QUERY_ATTENTION,
     &fuse::split::SPLIT,
+    &fuse::skip_rms_norm::SKIP_RMS_NORM,
+    &fuse::simplified_layer_norm::SIMPLIFIED_LAYER_NORM,
 ];
 
 impl Passes {

@@ -6,6 +6,7 @@ use super::{
     broadcast::full_mask,
 };
 use crate::{
+    Target,
     analysis::known,
     masks::{bools_of, has_keys, is_causal, is_choice},
 };
@@ -20,6 +21,7 @@ pub(crate) static ATTENTION: Pass = Pass {
                   causal mask and shared heads.",
     precondition: "Sizes are known to match. A mask that may hide all keys of a query hides them \
                    by -inf, and the formula gives zeros for that query.",
+    any_opset: &[Target::OrtGenai],
     lowers: Measure::Operators(&["Softmax", "Mul", "Expand", "Concat"]),
     run: Run::FusionsThen(Fusions::new(fusions), attention_cache::run),
     ..Pass::FUSION

@@ -2,7 +2,7 @@
 
 use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run};
 use crate::{
-    analysis::{counted, known},
+    analysis::{counted, known, size_of},
     eval,
 };
 use pt2onnx_ir::{Builder, Model, Value, attrs};
@@ -175,7 +175,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
         let columns = range(model, inner, rank)?;
         let (row, _) = either(of(outer, "Mul")?)
             .into_iter()
-            .find(|(_, count)| size_of(model, *count, FAR).as_ref() == Some(&columns.size))?;
+            .find(|(_, count)| size_of(model, *count).as_ref() == Some(&columns.size))?;
         Some((range(model, row, rank)?, columns))
     })
 }
@@ -189,35 +189,4 @@ fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
     let ((at, wide), None) = (wide.next()?, wide.next()) else { return None };
     let at = (at + rank).checked_sub(own.len())?;
     (wide == size).then(|| Places { spread, at, size: size.clone() })
-}
-
-/// A size that a value of one element is.
-fn size_of(model: &Model, value: Value, far: usize) -> Option<Expr> {
-    if let Some(t) = model[value].constant() {
-        return t.to_vec::<i64>().filter(|v| v.len() == 1).map(|v| Expr::int(v[0]));
-    }
-    let node = &model[model.producer(value)?];
-    let x = node.input(0).filter(|_| node.domain.is_empty())?;
-    let size = |source: Value, i: i64| {
-        let shape = model.shape(source)?;
-        shape.get(eval::axis(i, shape.len())?).filter(|d| known(d)).cloned()
-    };
-    match node.op() {
-        "Shape" => {
-            let rank = model.rank(x)? as i64;
-            let held = |i: i64| if i < 0 { i + rank } else { i };
-            let (start, end) = (node.int("start").unwrap_or(0), node.int("end").unwrap_or(rank));
-            (held(end) == held(start) + 1).then(|| size(x, start))?
-        }
-        "Gather" => {
-            let all = &model[model.producer(x)?];
-            let whole = all.is("Shape") && all.int("start").is_none() && all.int("end").is_none();
-            match model[node.input(1)?].constant()?.to_vec::<i64>()?[..] {
-                [one] if whole => size(all.input(0)?, one),
-                _ => None,
-            }
-        }
-        "Squeeze" | "Unsqueeze" => size_of(model, x, far.checked_sub(1)?),
-        _ => None,
-    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod fold_scale_into_weight;
 pub(crate) mod gelu;
 pub(crate) mod gemm;
 pub(crate) mod grid;
+pub(crate) mod group_query_attention;
 pub(crate) mod hard_swish;
 pub(crate) mod instance_norm;
 pub(crate) mod layer_norm;
@@ -30,11 +31,13 @@ pub(crate) mod reassociate;
 pub(crate) mod reduce_sum_square;
 pub(crate) mod rms_norm;
 pub(crate) mod rotary;
+pub(crate) mod simplified_layer_norm;
+pub(crate) mod skip_rms_norm;
 pub(crate) mod split;
 
 use crate::{
     Match, Measure,
     fusion::{Because, Fusion, Fusions, NoFusion, Patterns},
-    pass::{Pass, Phase, Run},
+    pass::{CONTRIB, Pass, Phase, Run},
     slices,
 };

@@ -1,7 +1,9 @@
 //! Replaces attention by ONNX Runtime's own operator, which needs no transposed operands.
 
-use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask};
-use crate::{Target, analysis::known, masks::bools_of};
+use super::{
+    Because, CONTRIB, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask,
+};
+use crate::{analysis::known, masks::bools_of};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -9,12 +11,12 @@ use pt2onnx_tensor::DType;
 pub(crate) static MULTI_HEAD: Pass = Pass {
     name: "multi-head",
     description: "Replaces the formula of attention by com.microsoft.MultiHeadAttention, for the \
-                  target `ort` only.",
+                  targets `ort` and `ort-genai`.",
     precondition: "Queries, keys and values are float32 and transposed from `(batch, length, \
                    heads, size)`. There is no mask, a causal mask, or a boolean mask that is the \
                    same for all heads.",
     lowers: Measure::Operators(&["Softmax"]),
-    target: Some(Target::Ort),
+    targets: CONTRIB,
     run: Run::fusions(fusions),
     ..Pass::FUSION
 };

@@ -1,7 +1,7 @@
 //! RMS normalization fusion: the formula becomes `RMSNormalization`.
 
 use super::{
-    Fusion, Pass, Patterns, Run,
+    CONTRIB, Fusion, Pass, Patterns, Run,
     normalization::{fits, normalised},
 };
 use pt2onnx_ir::attrs;
@@ -11,6 +11,7 @@ pub(crate) static RMS_NORM: Pass = Pass {
     since: 23,
     description: "Replaces the formula of RMS normalization by RMSNormalization (opset 23).",
     precondition: "As for layer-norm.",
+    any_opset: CONTRIB,
     run: Run::fusions(fusions),
     ..Pass::FUSION
 };

@@ -2,7 +2,10 @@
 //! `RotaryEmbedding`.
 
 use super::{Because, Fusion, Match, Measure, Pass, Patterns, Run, broadcast::expanded, slices};
-use crate::analysis::{known, number_of};
+use crate::{
+    Target,
+    analysis::{known, number_of},
+};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -14,6 +17,7 @@ pub(crate) static ROTARY: Pass = Pass {
                   23).",
     precondition: "The formula rotates the two halves of the last dimension. Both halves and all \
                    heads have the same cosines and sines.",
+    any_opset: &[Target::OrtGenai],
     lowers: Measure::Operators(&["Neg"]),
     run: Run::fusions(fusions),
     ..Pass::FUSION

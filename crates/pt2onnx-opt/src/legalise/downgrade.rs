@@ -135,7 +135,7 @@ impl Downgrade {
     /// without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Rewritten, Inexpressible> {
         // Nodes that cannot be rewritten stay.
-        if matches!(self.target, Target::Ort | Target::OrtCpu)
+        if self.target.is_ort()
             && let Ok(done @ Rewritten::Replaced) =
                 wrapping::exact(model, id, self.opset, &mut self.sums)
         {

@@ -17,7 +17,7 @@ impl Target {
         match self {
             Self::TensorRt => Some(&tensorrt::TENSORRT),
             Self::Tract => Some(&tract::TRACT),
-            Self::Standard | Self::Ort | Self::OrtCpu => None,
+            Self::Standard | Self::Ort | Self::OrtCpu | Self::OrtGenai => None,
         }
     }
 

@@ -16,11 +16,25 @@ pub enum Target {
     Ort,
     /// ONNX Runtime on the CPU: with casts where it has no kernel for an element type.
     OrtCpu,
+    /// onnxruntime-genai: as `ort`, with attention that has past and present in one buffer.
+    OrtGenai,
     /// NVIDIA TensorRT: report an error for operators that it cannot run.
     #[serde(rename = "tensorrt")]
     TensorRt,
     /// tract, in Rust: report an error for operators that it cannot run.
     Tract,
+}
+
+impl Target {
+    /// Whether its runtime is ONNX Runtime.
+    pub fn is_ort(self) -> bool {
+        matches!(self, Self::Ort | Self::OrtCpu | Self::OrtGenai)
+    }
+
+    /// Whether operators of ONNX Runtime's own domain may be used.
+    pub fn takes_contrib_ops(self) -> bool {
+        matches!(self, Self::Ort | Self::OrtGenai)
+    }
 }
 
 serde_plain::derive_display_from_serialize!(Target);

@@ -15,7 +15,7 @@ mod types;
 use cases::run;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{
-    GraphMut, Options, Pass, Passes, SizeCheck, SizeCheckError, Target, check_sizes, convert, fit,
+    GraphMut, Options, Pass, Passes, SizeCheck, SizeCheckError, check_sizes, convert, fit,
     legalise, legalise_for, optimize, optimize_imported,
 };
 use std::fmt::Display;
@@ -159,10 +159,11 @@ fn converted() {
 #[test]
 fn fuse() {
     run("fuse", |text, argument| {
-        let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
+        let mut words = argument.split(' ');
+        let pass = words.next().unwrap();
         let options = Options {
-            opset: opset.parse().unwrap(),
-            target: Target::Ort,
+            opset: words.next().unwrap_or("26").parse().unwrap(),
+            target: words.next().unwrap_or("ort").parse().unwrap(),
             join_weights: true,
             ..Options::default()
         };
@@ -174,8 +175,7 @@ fn fuse() {
 fn targets() {
     run("target", |text, argument| {
         let (target, opset) = argument.split_once(' ').unwrap();
-        let all = [Target::Standard, Target::Ort, Target::OrtCpu, Target::TensorRt, Target::Tract];
-        let target = all.into_iter().find(|t| t.to_string() == target).unwrap();
+        let target = target.parse().unwrap();
         let mut model = parse::model(text);
         legalise_for(&mut model, opset.parse().unwrap(), target).unwrap();
         match fit(&mut model, target) {

@@ -80,7 +80,7 @@ impl Options {
         compression.check_together().map_err(OptionError::Compress)?;
         let text = |text| self.spelling.text(text);
         let needs = |option, with| Err(OptionError::needs(text(option), text(with)));
-        if self.signed && matches!(self.target, Target::Ort | Target::OrtCpu) {
+        if self.signed && self.target.is_ort() {
             // These are for all processors.
             return needs("{signed}", "{target} `standard`");
         }
@@ -115,7 +115,7 @@ impl Options {
             block_size: self.block_size,
             zero_points: self.zero_points,
             signed: self.signed,
-            ort: self.target == Target::Ort,
+            ort: self.target.takes_contrib_ops(),
             accuracy_level: self.accuracy_level,
             include: self.compress_include.clone(),
             exclude: self.compress_exclude.clone(),

@@ -25,7 +25,7 @@ pub(crate) fn exact(
     opset: u32,
     target: Target,
 ) -> Option<Rewritten> {
-    if !matches!(target, Target::Ort | Target::OrtCpu) {
+    if !target.is_ort() {
         return None;
     }
     if model.dtype(model[id].input(0)?) != Some(DType::F64) {

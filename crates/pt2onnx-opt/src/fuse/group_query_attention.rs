@@ -1,0 +1,158 @@
+//! Replaces attention with a cache by ONNX Runtime's own operator, for which past and present keys
+//! and values are one buffer.
+
+use super::{Because, Measure, NoFusion, Pass, Phase, Run};
+use crate::{
+    Changed, GraphMut, Options, Target,
+    analysis::known,
+    decoder_masks::{DecoderMask, decoder_mask},
+    rewrite,
+};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Reduction, Type, Value, attrs};
+use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_tensor::DType;
+
+pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
+    name: "group-query-attention",
+    description: "Replaces Attention with a cache by com.microsoft.GroupQueryAttention, for the \
+                  target `ort-genai` only.",
+    precondition: "The mask hides the keys after each query, those before a window, and those for \
+                   which an input of the model is 0, as onnxruntime-genai's `attention_mask` is \
+                   behind the tokens of a row.",
+    lowers: Measure::Operators(&["Attention"]),
+    targets: &[Target::OrtGenai],
+    phase: Phase::Late,
+    run: Run::Graph(run),
+    ..Pass::FUSION
+};
+
+fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    let mut changed = false;
+    let mut walk = graph.walk();
+    while let Some(id) = walk.next(graph.model) {
+        if graph.model.contains(id)
+            && let Ok(found) = Cached::read(graph.model, id)
+        {
+            found.replace(graph.model);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// An `Attention` that the operator computes.
+struct Cached {
+    id: NodeId,
+    mask: DecoderMask,
+    /// The product by which rows without keys become zeros.
+    kept: Option<NodeId>,
+    heads: i64,
+    shared_heads: i64,
+    width: i64,
+    scale: f32,
+    softcap: f32,
+}
+
+impl Cached {
+    fn read(model: &Model, id: NodeId) -> Result<Self, NoFusion> {
+        let node = &model[id];
+        let cached = node.is("Attention") && node.domain.is_empty() && node.outputs().len() == 3;
+        cached.then_some(()).ok_or(NoFusion::NoMatch)?;
+        let sizes = |i: usize| {
+            let (dtype, shape) = model.tensor_type(node.input(i)?)?;
+            let float = matches!(dtype, DType::F32 | DType::F16);
+            (float && shape.len() == 4 && shape.iter().all(known)).then_some(shape)
+        };
+        let all = sizes(0).zip(sizes(1)).zip(sizes(2)).zip(sizes(4)).zip(sizes(5));
+        let ((((q, k), v), past), _) = all.because("operands are no floats of four known sizes")?;
+        let ints = q[1].as_int().zip(k[1].as_int()).zip(q[3].as_int());
+        let ((heads, shared_heads), width) = ints.because("heads or their size are not known")?;
+        let alike = k == v && k[3] == q[3] && k[2] == q[2] && heads % shared_heads == 0;
+        alike.because("keys and values have different sizes")?;
+        (width % 8 == 0).because("the size of a head is no multiple of 8")?;
+        let options = attrs::Attention::read(node).ok().filter(|a| !a.is_causal);
+        let options = options.because("the attention is causal by an attribute")?;
+        let given = node.input(3).and_then(|mask| decoder_mask(model, mask, &past[2]));
+        let mask = given.because("the mask is not one of a decoder")?;
+        let scale = options.scale.unwrap_or(1.0 / (width as f32).sqrt());
+        let kept = kept(model, node, &mask);
+        Ok(Self { id, mask, kept, heads, shared_heads, width, scale, softcap: options.softcap })
+    }
+
+    fn replace(self, model: &mut Model) {
+        let node = model[self.id].clone();
+        let &[output, key, value] = node.outputs() else { return };
+        if let Some(kept) = self.kept {
+            rewrite::bypass(model, kept, output);
+        }
+        let [keys, values] = [key, value].map(|v| model[v].ty.clone());
+        let joined = model.tensor_type(output).and_then(|(dtype, shape)| {
+            let width = Expr::int(self.heads.checked_mul(self.width)?);
+            Some(Type::tensor(dtype, [shape[0].clone(), shape[2].clone(), width]))
+        });
+        let cx = Builder::new(model, InsertPoint::Before(self.id), Constraints::default());
+        cx.set_origins(&node.origins);
+        let given = [(0, self.heads), (1, self.shared_heads), (2, self.shared_heads)];
+        let operands = given.map(|(i, heads)| node.input(i).map(|x| self.flat(&cx, x, heads)));
+        let (last, total) = lengths(&cx, self.mask.tokens);
+        let caches = [node.input(4), node.input(5), Some(last), Some(total)];
+        let inputs: Vec<_> = operands.into_iter().chain(caches).collect();
+        let softcap = (self.softcap > 0.0).then(|| ("softcap".into(), self.softcap.into()));
+        let window = self.mask.window.map(|w| ("local_window_size".into(), w.into()));
+        let attributes = [
+            ("num_heads".into(), self.heads.into()),
+            ("kv_num_heads".into(), self.shared_heads.into()),
+            ("scale".into(), self.scale.into()),
+        ];
+        let attributes = attributes.into_iter().chain(softcap).chain(window).collect();
+        let (domain, op) = ("com.microsoft", "GroupQueryAttention");
+        let made = cx.emit_custom(domain, op, &inputs, attributes, &[joined, keys, values]);
+        let apart = cx.ints(&[0, 0, self.heads, self.width]);
+        let apart = cx.reshape_op(made[0], apart, attrs::Reshape::default());
+        let heads = cx.transpose(apart, &[0, 2, 1, 3]);
+        drop(cx);
+        for (old, new) in [(output, heads), (key, made[1]), (value, made[2])] {
+            rewrite::substitute(model, old, new);
+        }
+        model.erase(self.id);
+    }
+
+    /// `(batch, length, heads * width)` of `(batch, heads, length, width)`; a rotary embedding is
+    /// computed in that form.
+    fn flat(&self, cx: &Builder, x: Value, heads: i64) -> Value {
+        let maker = cx.model().producer(x).map(|id| cx.model()[id].clone());
+        let rotary = maker.filter(|n| n.is("RotaryEmbedding") && n.inputs().len() == 3);
+        if let Some(node) = rotary
+            && let [Some(inner), Some(cos), Some(sin)] = *node.inputs()
+            && let Ok(options) = attrs::RotaryEmbedding::read(&node)
+        {
+            let inner = self.flat(cx, inner, heads);
+            let options = attrs::RotaryEmbedding { num_heads: Some(heads), ..options };
+            return cx.rotary_embedding(inner, cos, sin, None, options);
+        }
+        let together = cx.ints(&[0, 0, heads * self.width]);
+        cx.reshape_op(cx.transpose(x, &[0, 2, 1, 3]), together, attrs::Reshape::default())
+    }
+}
+
+/// The product of the result with 0 where the mask leaves a row no key, if nothing else uses it. A
+/// token sees itself, and nobody looks at the results of others.
+fn kept(model: &Model, node: &Node, mask: &DecoderMask) -> Option<NodeId> {
+    let output = node.outputs()[0];
+    let (product, at) = model[output].only_use()?;
+    let factor = model[product].input(1 - at.min(1)).filter(|_| model[product].is("Mul"))?;
+    let largest = &model[model.producer(factor)?];
+    let bools = &model[model.producer(largest.input(0)?)?];
+    let keys = model[largest.input(1)?].constant()?.to_vec::<i64>()?;
+    let over = largest.is("ReduceMax") && matches!(keys[..], [-1 | 3]);
+    (over && bools.is("Cast") && bools.input(0) == Some(mask.bools)).then_some(product)
+}
+
+/// The position of the last token of each row, and the number of keys.
+fn lengths(cx: &Builder, tokens: Value) -> (Value, Value) {
+    let there = cx.cast(cx.cast(tokens, DType::Bool), DType::I32);
+    let last = cx.sub(cx.reduce(Reduction::Sum, there, &[1], false), 1);
+    let range = attrs::Shape { start: 1, end: Some(2) };
+    let total = cx.cast(cx.shape_op(tokens, range), DType::I32);
+    (last, total)
+}
