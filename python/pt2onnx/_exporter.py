@@ -86,7 +86,9 @@ class Exporter:
         self._args, self._kwargs = self._arguments()
         _check_distinct("Input", request.input_names)
         _check_distinct("Output", request.output_names)
-        self._external = request.dynamo if request.external_data is None else request.external_data
+        self._external = request.external_data
+        if "weights" not in request.options and self._external is None:
+            self._external = request.dynamo
         self._capturer: Capturer | None = None
         self._steps = _report.Steps(request.verbose)
         self._files = _report.Artifacts(

@@ -86,24 +86,40 @@ def generation_models(
 
 
 def export(
-    model: torch.nn.Module, folder: str | os.PathLike[str], **options: Any
+    model: torch.nn.Module,
+    folder: str | os.PathLike[str],
+    *,
+    tokenizer: Any = None,
+    **options: Any,
 ) -> dict[str, ONNXProgram]:
     """Exports a model of transformers for text generation, as ``optimum-cli export onnx --task
-    text-generation-with-past`` does: the files of ``generation_models`` and ``config.json``.
+    text-generation-with-past`` does: the files of ``generation_models``, ``config.json`` and
+    ``generation_config.json``.
+
+    With ``target="ort-genai"``, the folder is one that onnxruntime-genai loads: with
+    ``genai_config.json``, and with attention that keeps past and present in one buffer. Rows of a
+    batch are then padded on the right, as onnxruntime-genai pads them. For the targets ``ort`` and
+    ``ort-genai``, the opset is 24 if none is given.
 
     Args:
         model: The model.
         folder: The folder of the files.
+        tokenizer: A tokenizer or processor of transformers, whose files are saved, too.
         **options: Those of ``pt2onnx.export``.
 
     Returns:
         The models by the names of their files, without ``.onnx``.
 
     Raises:
+        ValueError: onnxruntime-genai cannot run the model, with ``target="ort-genai"``.
         Exception: The errors of ``pt2onnx.export`` and ``generation_models``.
     """
     from .._export import export as export_one
+    from . import _genai
 
+    genai = _genai.checked(model, options)
+    if options.get("target") in ("ort", _genai.TARGET) and options.get("opset_version") is None:
+        options["opset_version"] = 24
     os.makedirs(folder, exist_ok=True)
     made: dict[str, ONNXProgram] = {}
     for name, part in generation_models(model).items():
@@ -114,6 +130,12 @@ def export(
         }
         path = os.path.join(folder, f"{name}.onnx")
         made[name] = export_one(part.model, (), path, kwargs=part.kwargs, **given)
-    config: Any = model.config
-    config.save_pretrained(folder)
+        if genai:
+            cache, program = part.kwargs["past_key_values"], made[name]
+            _genai.write(folder, model, cache, program.input_names, program.report)
+    # transformers adds attributes that a module does not have.
+    of_transformers: Any = model
+    for part_of_model in (of_transformers.config, of_transformers.generation_config, tokenizer):
+        if part_of_model is not None:
+            part_of_model.save_pretrained(folder)
     return made

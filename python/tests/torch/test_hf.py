@@ -4,6 +4,7 @@ downloaded."""
 from __future__ import annotations
 
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
+numpy = pytest.importorskip("numpy")
 
 import pt2onnx  # noqa: E402
 from helpers import since  # noqa: E402
@@ -213,3 +215,132 @@ def test_the_example_finds_the_tokens_of_transformers(model, capsys):
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     assert generate.main([model]) == 0, capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """A model whose norms have scales other than 1."""
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(**SIZES, vocab_size=100)
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def run(session, feed, cache):
+    """The results of a model by name; the cache is numbers or None for an empty one."""
+    shapes = {given.name: given.shape for given in session.get_inputs()}
+    past = cache or {
+        name: numpy.zeros((len(feed["input_ids"]), shape[1], 0, shape[3]), numpy.float32)
+        for name, shape in shapes.items()
+        if name.startswith("past")
+    }
+    given = {name: value for name, value in feed.items() if name in shapes}
+    names = [result.name for result in session.get_outputs()]
+    return dict(zip(names, session.run(names, {**given, **past}), strict=True))
+
+
+def as_past(results):
+    return {
+        name.replace("present", "past_key_values"): value
+        for name, value in results.items()
+        if name.startswith("present")
+    }
+
+
+#: Rows of tokens, and those that are there: on the left, all, and on the right.
+IDS = numpy.array([[5, 6, 7, 8, 9], [11, 12, 13, 14, 15]])
+MASKS = {
+    "left": numpy.array([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]),
+    "none": numpy.ones((2, 5), numpy.int64),
+    "right": numpy.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "padding", "opset"),
+    [
+        *(("ort", padding, 24) for padding in MASKS),
+        ("ort", "left", 21),
+        ("ort-genai", "none", 24),
+        ("ort-genai", "right", 24),
+        ("ort-genai", "right", 21),
+    ],
+)
+def test_operators_of_onnxruntime_give_the_logits(noisy, tmp_path, target, padding, opset):
+    made = pt2onnx.hf.export(noisy, tmp_path, target=target, opset_version=opset, verbose=False)
+    operators = made["model"].report["model"]["operators"]
+    assert operators["com.microsoft::SkipSimplifiedLayerNormalization"] == 4, operators
+    assert operators.get("com.microsoft::GroupQueryAttention", 0) == (2 if target == "ort-genai" else 0)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    mask, past, caches = MASKS[padding], None, None
+    ids, lengths = IDS, mask.sum(1)
+    for step in range(3):
+        positions = numpy.maximum(mask.cumsum(1) - 1, 0)[:, -ids.shape[1] :]
+        if padding == "right" and step:
+            positions = (lengths + step - 1)[:, None]
+        feed = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+        found = run(session, feed, past)
+        if target == "ort-genai" and padding == "right":
+            # The rows of the cache have no gaps: each row is as if it were alone.
+            for row, length in enumerate(lengths):
+                own = numpy.concatenate([IDS[row, :length], *tokens_of(row, step)])
+                with torch.no_grad():
+                    expected = noisy(torch.tensor(own[None])).logits[0, -1]
+                at = length - 1 if step == 0 else 0
+                got = torch.tensor(found["logits"][row, at])
+                torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+        else:
+            given = {name: torch.tensor(value) for name, value in feed.items()}
+            with torch.no_grad():
+                expected = noisy(**given, past_key_values=caches, use_cache=True)
+            caches = expected.past_key_values
+            there = torch.tensor(mask[:, -ids.shape[1] :] != 0)
+            got = torch.tensor(found["logits"])
+            torch.testing.assert_close(got[there], expected.logits[there], rtol=1e-4, atol=1e-5)
+        past = as_past(found)
+        ids = numpy.array([[20 + step], [30 + step]])
+        if padding == "right" and target == "ort-genai":
+            longest = int(lengths.max()) + step + 1
+            mask = (numpy.arange(longest) <= (lengths + step)[:, None]).astype(numpy.int64)
+        else:
+            mask = numpy.concatenate([mask, numpy.ones((2, 1), numpy.int64)], 1)
+
+
+def tokens_of(row, steps):
+    """The tokens that a row got in the steps before."""
+    return [numpy.array([(20, 30)[row] + step]) for step in range(steps)]
+
+
+def test_genai_config(noisy, tmp_path):
+    pt2onnx.hf.export(noisy, tmp_path, target="ort-genai", verbose=False)
+    config = json.loads((tmp_path / "genai_config.json").read_text())
+    decoder = config["model"]["decoder"]
+    assert config["search"]["past_present_share_buffer"]
+    assert (decoder["num_hidden_layers"], decoder["num_key_value_heads"]) == (2, 2)
+    assert decoder["head_size"] == 8
+    assert config["model"]["context_length"] == 2048
+    assert sorted(decoder["inputs"]) == [
+        "attention_mask",
+        "input_ids",
+        "past_key_names",
+        "past_value_names",
+        "position_ids",
+    ]
+    assert (tmp_path / "generation_config.json").exists()
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_genai_refuses_an_encoder(tmp_path):
+    config = transformers.T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    with pytest.raises(ValueError, match="the target 'ort-genai' is for decoders"):
+        pt2onnx.hf.export(model, tmp_path / "out", target="ort-genai")
+    assert not (tmp_path / "out").exists()
+
+
+def test_embedded_weights_have_no_file(llama, tmp_path):
+    pt2onnx.hf.export(llama, tmp_path, weights="embed", verbose=False)
+    assert not list(tmp_path.glob("*.data"))
