@@ -33,7 +33,7 @@ class RewriteOptions(TypedDict, total=False):
 
     opset: int | None
     """Opset of the ONNX operators, 7 to 26. Default: 20; for ``optimize``, that of the model."""
-    target: Literal["standard", "ort", "ort-cpu", "tensorrt", "tract"] | None
+    target: Literal["standard", "ort", "ort-cpu", "ort-genai", "tensorrt", "tract"] | None
     """The runtime to write for. Default: standard."""
     skip_pass: str | Sequence[str] | None
     """Leave out passes that ``pt2onnx passes`` lists."""
