@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import _errors
 from . import _caches
 
 #: The target whose folders have the file.
@@ -65,8 +66,17 @@ def write(
     given = [getattr(config, name, None) for name in _LENGTHS]
     length = next((number for number in given if number), _DEFAULT_LENGTH)
     tokens = _tokens(model)
-    operators = report["model"]["operators"]
-    names = {"past_key_names": "past_key_values.%d.key", "past_value_names": "past_key_values.%d.value"}
+    shared = report["model"]["operators"].get(_OPERATOR, 0)
+    if shared < len(keys):
+        _errors.warn(
+            f"{len(keys) - shared} of {len(keys)} attentions of the model have a form that "
+            f"{_OPERATOR} does not: onnxruntime-genai copies the cache, and rows of a batch must "
+            "have the same number of tokens"
+        )
+    names = {
+        "past_key_names": "past_key_values.%d.key",
+        "past_value_names": "past_key_values.%d.value",
+    }
     text = json.dumps(
         {
             "model": {
@@ -94,7 +104,7 @@ def write(
                 **_search(model),
                 "max_length": length,
                 # Only this operator writes where it reads.
-                "past_present_share_buffer": operators.get(_OPERATOR) == len(keys),
+                "past_present_share_buffer": shared == len(keys),
             },
         },
         indent=2,
@@ -120,10 +130,9 @@ def _tokens(model: Any) -> dict[str, Any]:
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         given = [getattr(of, name, None) for of in (generation, model.config) if of is not None]
         found[name] = next((token for token in given if token is not None), None)
-    end = found["eos_token_id"]
-    first = end[0] if isinstance(end, list) else end
+    end: Any = found["eos_token_id"]
     if found["pad_token_id"] is None:
-        found["pad_token_id"] = first
+        found["pad_token_id"] = end[0] if isinstance(end, list) else end
     return {name: 0 if token is None else token for name, token in found.items()}
 
 

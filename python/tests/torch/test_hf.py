@@ -273,7 +273,9 @@ def test_operators_of_onnxruntime_give_the_logits(noisy, tmp_path, target, paddi
     made = pt2onnx.hf.export(noisy, tmp_path, target=target, opset_version=opset, verbose=False)
     operators = made["model"].report["model"]["operators"]
     assert operators["com.microsoft::SkipSimplifiedLayerNormalization"] == 4, operators
-    assert operators.get("com.microsoft::GroupQueryAttention", 0) == (2 if target == "ort-genai" else 0)
+    assert operators.get("com.microsoft::GroupQueryAttention", 0) == (
+        2 if target == "ort-genai" else 0
+    )
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     mask, past, caches = MASKS[padding], None, None
     ids, lengths = IDS, mask.sum(1)
