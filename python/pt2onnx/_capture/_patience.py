@@ -34,8 +34,8 @@ class Patience:
         start = time.process_time()
         deadline = start + self._left
         text = (
-            f"torch.export was given up after {self._limit:.0f} s of CPU time, as there is a trace; "
-            "dynamo=True has no limit"
+            f"torch.export was given up after {self._limit:.0f} s of CPU time, as there is a "
+            "trace; dynamo=True has no limit"
         )
 
         def watched(dispatch: Callable[..., object]) -> Callable[..., object]:
