@@ -66,7 +66,9 @@ def write(
     given = [getattr(config, name, None) for name in _LENGTHS]
     length = next((number for number in given if number), _DEFAULT_LENGTH)
     tokens = _tokens(model)
-    shared = report["model"]["operators"].get(_OPERATOR, 0)
+    # A model that was merged of several has no report of its conversion.
+    operators = report["model"]["operators"] if report["model"] else {}
+    shared = operators.get(_OPERATOR, 0)
     if shared < len(keys):
         _errors.warn(
             f"{len(keys) - shared} of {len(keys)} attentions of the model have a form that "
