@@ -64,7 +64,7 @@ enum Part {
     Window(i64),
 }
 
-/// What a comparison of positions hides.
+/// The keys that a comparison of positions hides.
 fn comparison(model: &Model, node: &Node, past: &Expr) -> Option<Part> {
     let (a, b) = (node.input(0)?, node.input(1)?);
     let (low, high, strict) = match node.op() {

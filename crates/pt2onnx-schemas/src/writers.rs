@@ -222,7 +222,7 @@ mod tests {
         for line in all {
             let (overload, _) = line.split_once('(').unwrap();
             assert_eq!(find(overload), Some(line));
-            assert_eq!(find(&format!("{overload}x")), None);
+            assert_eq!(find(&format!("{overload}!")), None);
         }
     }
 }

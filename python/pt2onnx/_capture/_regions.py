@@ -91,7 +91,7 @@ class Explorer:
         self._points: list[dict[str, int]] = []
         self._refused: set[object] = set()
         self._tried: set[object] = set()
-        #: Conditions on both sides of which a capture was right.
+        #: Conditions for which a capture was right on both sides.
         self._joined: set[Expr] = set()
 
     def run(self, first: Captured | None) -> None:
@@ -399,6 +399,6 @@ def explored(coverage: Coverage, call: Call, captured: Captured | None, limit: i
 
 
 def explorer(coverage: Coverage, call: Call, captured: Captured | None, limit: int) -> Explorer:
-    """What finds regions, as the example was captured: see ``explored``."""
+    """Finds regions by the way in which the example was captured: see ``explored``."""
     own = [one for one in STRATEGIES if captured and one.name == captured.strategy]
     return Explorer(coverage, call, (own or list(STRATEGIES))[0], limit)
