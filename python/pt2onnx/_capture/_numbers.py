@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import torch
 
-from .. import _pytree
+from .. import _compare, _pytree
 from .._types import Args, Kwargs
+from ._torch_export import Call
 
 #: The element types of numbers of Python.
 _TYPES: dict[type, torch.dtype] = {bool: torch.bool, int: torch.int64, float: torch.float64}
@@ -79,6 +80,21 @@ def as_numbers(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
 def as_tensors(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     """The arguments with plain tensors for numbers, for torch.export."""
     return _transform(lambda tensor: tensor, args, kwargs)
+
+
+def decide_types(program: torch.export.ExportedProgram | None, call: Call) -> bool:
+    """Whether results have other types in a program that has tensors for numbers than in the
+    module: ``buffer * 2.5`` is a double there if the buffer has no dimensions."""
+    if program is None:
+        return False
+    nodes = [node for node in program.graph.nodes if node.op == "output"]
+    names = set(program.graph_signature.user_outputs)
+    made = [arg for arg in nodes[0].args[0] if isinstance(arg, torch.fx.Node) and arg.name in names]
+    values = [node.meta.get("val") for node in made]
+    types = [value.dtype for value in values if isinstance(value, torch.Tensor)]
+    results = _compare.run(call.model, call.args, call.kwargs, snapshot=call.snapshot)
+    own = [result.dtype for result in results if isinstance(result, torch.Tensor)]
+    return len(own) == len(types) and own != types
 
 
 def like(tensor: torch.Tensor, original: object) -> torch.Tensor:

@@ -335,7 +335,11 @@ class Capturer:
             args, kwargs = _numbers.as_tensors(call.args, call.kwargs)
             given = dataclasses.replace(plain, args=args, kwargs=kwargs)
             try:
-                return None, self._by_export(given)
+                captured = self._by_export(given)
+                if _numbers.decide_types(captured.program, call):
+                    text = "numbers among the arguments decide the types of results"
+                    raise _failures.failed({captured.strategy: TypeError(text)})
+                return None, captured
             except TorchExportError as error:
                 with contextlib.suppress(TorchExportError):
                     return self._by_script(error, translate, free, free_numbers=True)

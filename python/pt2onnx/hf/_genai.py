@@ -67,7 +67,7 @@ def write(
     length = next((number for number in given if number), _DEFAULT_LENGTH)
     tokens = _tokens(model)
     # A model that was merged of several has no report of its conversion.
-    operators = report["model"]["operators"] if report["model"] else {}
+    operators: dict[str, int] = report["model"]["operators"] if report["model"] else {}
     shared = operators.get(_OPERATOR, 0)
     if shared < len(keys):
         _errors.warn(

@@ -258,6 +258,23 @@ def test_a_dim_that_weights_fix() -> None:
     assert dims(program)["input"] == ["b", 3]
 
 
+def test_numbers_have_no_say_in_types_without_a_trace() -> None:
+    """The complex input has no trace."""
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("factor", torch.tensor(2.0))
+
+        def forward(self, k: Any, z: torch.Tensor) -> Any:
+            return z, self.factor * k
+
+    args = (-1.25, torch.tensor(1j))
+    program = pt2onnx.export(Model().eval(), args, dynamo=False)
+    assert [dtype for _, dtype, _ in program._native.outputs()] == ["float32", "float32"]
+    torch.testing.assert_close(program(*args)[1], torch.tensor(-2.5))
+
+
 @pytest.mark.parametrize("shape", [(), (2,)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.uint8], ids=str)
 @pytest.mark.parametrize("number", [2, 2.5])
