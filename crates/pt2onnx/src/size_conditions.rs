@@ -14,6 +14,9 @@ const MAX_TRIED: i64 = 4096;
 /// The range is not searched for more conditions than these.
 const MAX_SEARCHED: usize = 64;
 
+/// So many conditions on one symbol are usually there because it has one size only.
+const MANY: usize = 8;
+
 /// At most so many conditions leave out others, which follow from them.
 const MAX_KNOWN: usize = 64;
 
@@ -77,7 +80,8 @@ impl SizeConditions {
         });
     }
 
-    /// Where conditions on one symbol allow one number, gives the symbol that number in all others.
+    /// Where many conditions on one symbol allow one number, gives the symbol that number in all
+    /// others. Numbers beyond [`MAX_TRIED`] are not looked at, and count as not allowed.
     fn fix(&mut self) {
         let symbols: BTreeSet<Symbol> = self.holds().flat_map(Expr::symbols).collect();
         for symbol in symbols {
@@ -91,7 +95,8 @@ impl SizeConditions {
                 .filter(|one| alone(one))
                 .filter_map(|one| one.holds.as_ref())
                 .collect();
-            let Some(number) = only_size(&symbol, &own) else { continue };
+            let many = own.len() >= MANY;
+            let Some(number) = many.then(|| only_size(&symbol, &own)).flatten() else { continue };
             let equal = Expr::call(Func::Eq, vec![Expr::symbol(&symbol), Expr::int(number)]);
             let mut first = Some(equal);
             for one in &mut self.all {
@@ -220,16 +225,11 @@ fn places(model: &Model) -> Vec<(Symbol, Value, usize)> {
     places
 }
 
-/// The only size that conditions on one symbol allow.
+/// The only size up to [`MAX_TRIED`] that conditions on one symbol allow.
 fn only_size(symbol: &Symbol, conditions: &[&Expr]) -> Option<i64> {
-    let mut known = Constraints::new();
-    known.constrain(&Expr::symbol(symbol), Range::at_least(0));
-    conditions.iter().take(MAX_KNOWN).for_each(|condition| known.assume(condition));
-    let Range { min, max } = known.range(symbol);
-    let (min, max) = min.zip(max).filter(|(_, max)| *max <= MAX_TRIED)?;
     let value = |size: i64| move |name: &str| (*name == **symbol).then_some(size);
     let holds = |size: &i64| conditions.iter().all(|c| c.eval(&value(*size)) == Some(1));
-    let mut sizes = (min..=max).filter(holds);
+    let mut sizes = (0..=MAX_TRIED).filter(holds);
     sizes.next().filter(|_| sizes.next().is_none())
 }
 
