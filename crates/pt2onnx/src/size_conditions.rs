@@ -283,3 +283,30 @@ fn in_python(condition: &Expr) -> String {
         _ => format!("{a} {sign} {b}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holding(texts: &[String]) -> SizeConditions {
+        let read = |text: &String| {
+            let holds = Expr::parse(text).ok();
+            SizeCondition { holds, text: text.clone(), place: None }
+        };
+        SizeConditions::new(texts.iter().map(read).collect())
+    }
+
+    #[test]
+    fn a_size_that_many_conditions_fix_is_put_in() {
+        let padded = "s + PythonMod(8 - PythonMod(s, 8), 8)";
+        let mut texts = vec![format!("8 >= {padded}"), "PythonMod(s, 8) <= 0".into()];
+        texts.extend((1..7).map(|i| format!("s >= {i}")));
+        let mut few = holding(&texts[..7]);
+        texts.push(format!("t >= ({padded})//4"));
+        let mut many = holding(&texts);
+        few.fix();
+        many.fix();
+        assert_eq!(few.holds().map(|e| e.symbols().len()).sum::<usize>(), 7);
+        assert_eq!(many.described(), "`s` is 8 and `t` is at least 2");
+    }
+}

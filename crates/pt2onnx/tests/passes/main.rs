@@ -79,6 +79,10 @@ fn options(level: Level) -> Options {
     Options { target: Target::Ort, join_weights: true, ..Options::from(level) }
 }
 
+/// Passes for the target `ort-genai` only, and below opset 23 only: pt2onnx-opt has text cases of
+/// them, and python/tests/torch/test_hf.py compares numbers.
+const ELSEWHERE: [&str; 2] = ["group-query-attention", "simplified-layer-norm"];
+
 #[test]
 fn what_the_passes_leave_gives_the_same() {
     let seen = RefCell::new(BTreeSet::new());
@@ -141,7 +145,7 @@ fn what_the_passes_leave_gives_the_same() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    let idle: Vec<_> =
-        Passes::standard().iter().map(|p| p.name).filter(|n| !seen.borrow().contains(n)).collect();
+    let missed = |name: &&str| !seen.borrow().contains(name) && !ELSEWHERE.contains(name);
+    let idle: Vec<_> = Passes::standard().iter().map(|p| p.name).filter(missed).collect();
     assert!(idle.is_empty(), "no model had anything for {idle:?}");
 }
