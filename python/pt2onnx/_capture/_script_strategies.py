@@ -30,8 +30,9 @@ class Tracing:
     """The trace of a call, or the error of PyTorch.
 
     ``symbolic`` are the translations of calls of autograd functions in it. ``holds`` is whether it
-    is right for other arguments, ``refuted`` how it is not, and ``loop`` the note of
-    ``TraceWarning``.
+    is right for other arguments, ``refuted`` how it is not, ``loop`` the note of ``TraceWarning``,
+    and ``by_values`` whether other values refuted it, on which the code decides: torch.export does
+    not take it.
     """
 
     made: Traced | Exception | None = None
@@ -39,6 +40,7 @@ class Tracing:
     holds: bool = False
     refuted: str | None = None
     loop: str | None = None
+    by_values: bool = False
 
     @property
     def has_run(self) -> bool:

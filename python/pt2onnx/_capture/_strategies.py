@@ -299,6 +299,7 @@ class Capturer:
                     tracing.made, tracing.holds = other, True
                     return notes
             tracing.refuted, tracing.loop = str(failure), failure.loop
+            tracing.by_values = failure.by_values
             raise
         tracing.holds = True
         return notes
@@ -327,7 +328,8 @@ class Capturer:
             error = _failures.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
         free = self._free
-        if (tracing := self._tracings.get(id(free))) and tracing.loop:
+        tracing = self._tracings.get(id(free))
+        if tracing and (tracing.loop or tracing.by_values):
             error = _failures.failed({Trace.name: _trace.TraceWarning(tracing.refuted)})
             with contextlib.suppress(TorchExportError):
                 return self._by_script(error, translate, free, free_numbers=free is not call)

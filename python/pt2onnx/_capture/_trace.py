@@ -47,10 +47,12 @@ class TraceWarning(Exception):
     """A trace that holds for its arguments only. The text has the reason.
 
     ``loop`` is a note if code runs as often as a size decides: no capture of Python code has such a
-    size as a dynamic one.
+    size as a dynamic one. ``by_values`` is whether it was compared at its own sizes, with other
+    values.
     """
 
     loop: str | None = None
+    by_values: bool = False
 
 
 @dataclasses.dataclass
@@ -212,7 +214,8 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
         return error
     if problem := _problem(checks):
         warning = TraceWarning(f"the trace returns something else than the module: {problem}")
-        if not _is_of_same_sizes(traced, other):
+        warning.by_values = _is_of_same_sizes(traced, other)
+        if not warning.by_values:
             warning.loop = _loops.note(traced.code.inlined_graph, traced.call, other)
         if warning.loop or not _suppresses(traced):
             raise warning
