@@ -133,9 +133,10 @@ fn position(model: &Model, value: Value, far: usize) -> Option<Position> {
 fn tokens_of(model: &Model, bools: Value) -> Option<Value> {
     let shape = model.shape(bools)?;
     let (keys, rest) = shape.split_last()?;
-    // All queries and heads have the same.
+    // All queries and heads have the same: only the first of four dimensions is that of rows.
     let one = |d: &Expr| d.as_int() == Some(1);
-    (rest.iter().skip(1).all(one) && keys.as_int() != Some(1)).then_some(())?;
+    let rows = usize::from(shape.len() == 4);
+    (rest.iter().skip(rows).all(one) && keys.as_int() != Some(1)).then_some(())?;
     let (mut value, mut left) = (bools, FAR);
     while let Some(id) = model.producer(value) {
         left = left.checked_sub(1)?;

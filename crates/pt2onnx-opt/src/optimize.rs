@@ -7,6 +7,7 @@ use crate::{
     fold, fold_control_flow, fusion,
     legalise::legalise_from,
     opaque::{self, Raising},
+    pass::Run,
     pool, sizes,
     target::padding,
     types::{self, keeping_outputs},
@@ -44,9 +45,12 @@ fn note_refusals(graph: &GraphMut<'_>, options: &Options) {
     let mut graph = GraphMut::of(&mut copy, graph.region, graph.opset);
     let opset = options.opset.min(graph.opset);
     for pass in options.active() {
-        if pass.is_for(&graph, options)
-            && let Some(Ok(fusions)) = pass.fusions().map(|fusions| fusions.read())
-        {
+        if !pass.is_for(&graph, options) {
+            continue;
+        }
+        if let Run::Explained(_, refusals) = pass.run {
+            stats.refused(pass.name, refusals(&graph));
+        } else if let Some(Ok(fusions)) = pass.fusions().map(|fusions| fusions.read()) {
             stats.refused(pass.name, fusion::refusals(&mut graph, opset, fusions));
         }
     }

@@ -7,7 +7,13 @@ use crate::{
 };
 use pt2onnx_ir::Name;
 use serde::{Deserialize, Serialize};
-use std::{borrow::Cow, collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+    sync::Arc,
+};
 
 /// How much [`optimize`](crate::optimize) does. Each level includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -168,6 +174,11 @@ type Own = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 #[derive(Clone)]
 pub(crate) enum Run {
     Graph(fn(&mut GraphMut<'_>, &Options) -> Changed),
+    /// With the reasons for which nodes stay, and how many.
+    Explained(
+        fn(&mut GraphMut<'_>, &Options) -> Changed,
+        fn(&GraphMut<'_>) -> BTreeMap<&'static str, usize>,
+    ),
     Fusions(Fusions),
     FusionsThen(Fusions, fn(&mut GraphMut<'_>, &Options) -> Changed),
     Own(Arc<Own>),
@@ -258,7 +269,7 @@ impl Pass {
             return false;
         }
         match &self.run {
-            Run::Graph(run) => run(graph, options),
+            Run::Graph(run) | Run::Explained(run, _) => run(graph, options),
             Run::Own(run) => run(graph, options),
             Run::Fusions(fusions) => fuse_with(graph, options, fusions, applied),
             Run::FusionsThen(fusions, then) => {
@@ -277,7 +288,7 @@ impl Pass {
     pub(crate) fn fusions(&self) -> Option<&Fusions> {
         match &self.run {
             Run::Fusions(fusions) | Run::FusionsThen(fusions, _) => Some(fusions),
-            Run::Graph(_) | Run::Own(_) => None,
+            Run::Graph(_) | Run::Explained(..) | Run::Own(_) => None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
+use std::collections::BTreeMap;
 
 pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
     name: "group-query-attention",
@@ -22,7 +23,7 @@ pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
     lowers: Measure::Operators(&["Attention"]),
     targets: &[Target::OrtGenai],
     phase: Phase::Late,
-    run: Run::Graph(run),
+    run: Run::Explained(run, refusals),
     ..Pass::FUSION
 };
 
@@ -38,6 +39,17 @@ fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         }
     }
     changed
+}
+
+/// Why nodes of attention stay, with how many.
+fn refusals(graph: &GraphMut<'_>) -> BTreeMap<&'static str, usize> {
+    let mut places = BTreeMap::new();
+    for id in graph.nodes() {
+        if let Err(NoFusion::Because(reason)) = Cached::read(graph.model, id) {
+            *places.entry(reason).or_default() += 1;
+        }
+    }
+    places
 }
 
 /// An `Attention` that the operator computes.
@@ -64,12 +76,13 @@ impl Cached {
             (float && shape.len() == 4 && shape.iter().all(known)).then_some(shape)
         };
         let all = sizes(0).zip(sizes(1)).zip(sizes(2)).zip(sizes(4)).zip(sizes(5));
-        let ((((q, k), v), past), _) = all.because("operands are no floats of four known sizes")?;
+        let ((((q, k), v), past), _) =
+            all.because("operands are not floats of four known sizes")?;
         let ints = q[1].as_int().zip(k[1].as_int()).zip(q[3].as_int());
         let ((heads, shared_heads), width) = ints.because("heads or their size are not known")?;
         let alike = k == v && k[3] == q[3] && k[2] == q[2] && heads % shared_heads == 0;
         alike.because("keys and values have different sizes")?;
-        (width % 8 == 0).because("the size of a head is no multiple of 8")?;
+        (width % 8 == 0).because("the size of a head is not a multiple of 8")?;
         let options = attrs::Attention::read(node).ok().filter(|a| !a.is_causal);
         let options = options.because("the attention is causal by an attribute")?;
         let given = node.input(3).and_then(|mask| decoder_mask(model, mask, &past[2]));
