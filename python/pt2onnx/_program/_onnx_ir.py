@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
+from .. import _files
 from .._errors import OnnxExporterError, native_errors, new_error
 from .._pt2onnx import Program, open_parts
 from ._backend import LARGE, TOO_LARGE, Saving
@@ -172,7 +170,7 @@ class IrBackend:
         external = external or self.weight_bytes > TOO_LARGE
         data = f"{os.path.basename(path)}.data" if external else None
         save = cast(Any, ir).save
-        _replace(path, lambda made: save(self.model, made, external_data=data))
+        _files.replace(path, lambda made: save(self.model, made, external_data=data))
 
 
 def _renamed(dim: ir.SymbolicDim | int, names: Mapping[str, str]) -> ir.SymbolicDim | str | int:
@@ -180,19 +178,3 @@ def _renamed(dim: ir.SymbolicDim | int, names: Mapping[str, str]) -> ir.Symbolic
     if not isinstance(old, str):
         return dim
     return names.get(old) or WORD.sub(lambda word: names.get(word[0], word[0]), old)
-
-
-def _replace(path: str, write: Callable[[str], None]) -> None:
-    """Writes a file and those beside it, which replace existing ones when all are complete."""
-    folder, name = os.path.split(path)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".pt2onnx-") as temporary:
-        write(os.path.join(temporary, name))
-        for file in sorted(os.listdir(temporary), key=lambda file: file == name):
-            made, target = os.path.join(temporary, file), os.path.join(folder, file)
-            if os.path.exists(target):
-                if not os.access(target, os.W_OK):
-                    raise PermissionError(errno.EACCES, "the file is read-only", target)
-                shutil.copymode(target, made)
-            with open(made, "rb+") as written:
-                os.fsync(written.fileno())
-            os.replace(made, target)

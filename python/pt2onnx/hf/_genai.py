@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .. import _errors
+from .. import _errors, _files
 from . import _caches
 
 #: The target whose folders have the file.
@@ -111,18 +111,12 @@ def write(
         },
         indent=2,
     )
-    path = os.path.join(folder, FILE)
-    made = f"{path}.tmp"
-    try:
-        with open(made, "w", encoding="utf-8") as file:
-            file.write(f"{text}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(made, path)
-    except BaseException:
-        if os.path.exists(made):
-            os.remove(made)
-        raise
+    _files.replace(os.path.join(folder, FILE), lambda path: _write(path, f"{text}\n"))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _tokens(model: Any) -> dict[str, Any]:
