@@ -85,7 +85,7 @@ fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
     }
     let unknown = given.iter().find(|number| schema::dtype(**number).is_none());
     match unknown.filter(|_| ["dtype", "to"].contains(&name)) {
-        Some(unknown) => Err(format!("{unknown}, which is no element type")),
+        Some(unknown) => Err(format!("{unknown}, which is not an element type")),
         None => Ok(()),
     }
 }

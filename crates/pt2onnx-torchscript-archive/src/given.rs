@@ -123,7 +123,7 @@ impl Given {
         let of: fn(DType, Vec<Size>) -> Self =
             if own.is_some() { Self::Tensor } else { Self::Quantized };
         let Some(ints) = own.or(kind.map(Kind::ints)) else {
-            return Err(Some(format!("`{dtype}` is no element type")));
+            return Err(Some(format!("`{dtype}` is not an element type")));
         };
         let sizes =
             rest.strip_suffix(']').ok_or_else(|| "the sizes do not end in `]`".to_owned())?;

@@ -131,7 +131,7 @@ impl Grammar<'_> {
             .or(Layout::of_name(path).map(Argument::Layout))
             .or(MemoryFormat::of_name(path).map(Argument::MemoryFormat));
         known.ok_or_else(|| {
-            let what = "is no element type, layout or memory format";
+            let what = "is not an element type, layout or memory format";
             self.r.error_at(place, format!("`{path}` {what}"))
         })
     }
