@@ -29,19 +29,22 @@ pub struct Variant {
     pub is_view: bool,
 }
 
-/// The writes that were computed before, by schema.
-static WRITES: RwLock<BTreeMap<&str, Writes>> = RwLock::new(BTreeMap::new());
+/// The writes of the overloads that were asked for before.
+static WRITES: RwLock<BTreeMap<&str, Option<Writes>>> = RwLock::new(BTreeMap::new());
 
 /// The writes of an overload such as `aten::add_.Tensor`. `None` if there are none, or if PyTorch's
 /// list does not have it.
 pub fn writes(overload: &str) -> Option<Writes> {
-    let line = find(overload).filter(|line| line.contains('!'))?;
-    let known = WRITES.read().unwrap_or_else(PoisonError::into_inner).get(line).copied();
-    Some(known.unwrap_or_else(|| {
-        let writes = Schema::parse(line).map_or(Writes::Other, |schema| read(&schema));
-        WRITES.write().unwrap_or_else(PoisonError::into_inner).insert(line, writes);
-        writes
-    }))
+    if let Some(known) = WRITES.read().unwrap_or_else(PoisonError::into_inner).get(overload) {
+        return *known;
+    }
+    let line = find(overload)?;
+    let writes = line
+        .contains('!')
+        .then(|| Schema::parse(line).map_or(Writes::Other, |schema| read(&schema)));
+    let name = &line[..overload.len()];
+    WRITES.write().unwrap_or_else(PoisonError::into_inner).insert(name, writes);
+    writes
 }
 
 /// Whether an overload writes nothing, and a result may share memory with an argument.
