@@ -9,18 +9,25 @@ use super::{
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
+/// Operands without elements may differ in the other sizes, as ONNX Runtime compares those of the
+/// rest only.
 pub(super) fn concat(n: &Node) -> Option<Shape> {
-    let mut result = n.shape(0)?;
-    let axis = n.axis(0, result.len())?;
-    for i in 1..n.node.inputs().len() {
-        let other = n.shape(i)?;
-        for (j, dim) in result.iter_mut().enumerate() {
+    let shapes = (0..n.node.inputs().len()).map(|i| n.shape(i)).collect::<Option<Vec<_>>>()?;
+    let has_elements = |shape: &&Shape| shape.iter().all(|d| d.as_int() != Some(0));
+    let first = shapes.iter().find(has_elements).or(shapes.first())?;
+    let axis = n.axis(0, first.len())?;
+    let mut result = first.clone();
+    for other in shapes.iter().filter(has_elements) {
+        for (j, dim) in result.iter_mut().enumerate().filter(|(j, _)| *j != axis) {
             match other.get(j)? {
-                d if j == axis => *dim = &*dim + d,
                 d if dim.as_int().is_none() && d.as_int().is_some() => *dim = d.clone(),
                 d => n.equal(dim, d),
             }
         }
+    }
+    result[axis] = Expr::ZERO;
+    for shape in &shapes {
+        result[axis] = &result[axis] + shape.get(axis)?;
     }
     Some(result)
 }

@@ -207,16 +207,15 @@ fn concats(n: &NodeView) -> Option<Rewrite> {
             None => flat.push(value),
         }
     }
-    let empty = |v: Value| {
-        n.shape(v).zip(own).is_some_and(|(s, i)| s.get(i).and_then(|d| d.as_int()) == Some(0))
+    let empty = |v: &Option<Value>| {
+        let shape = v.and_then(|v| n.shape(v));
+        shape.zip(own).is_some_and(|(s, i)| s.get(i).and_then(|d| d.as_int()) == Some(0))
     };
-    // One stays, if all are empty.
-    let mut left = flat.len();
-    flat.retain(|v| {
-        let drops = left > 1 && v.is_some_and(empty);
-        left -= usize::from(drops);
-        !drops
-    });
+    if flat.iter().all(empty) {
+        flat.truncate(1);
+    } else {
+        flat.retain(|v| !empty(v));
+    }
     (flat != n.node.inputs()).then(|| n.become_op("Concat", flat, n.node.attributes.clone()))
 }
 
