@@ -172,9 +172,12 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
     let steps = n.input(4).map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
     for (i, &axis) in axes.iter().enumerate() {
         let known = (|| {
-            let size = x.get(axis)?.as_int()?;
             let (start, end) = (*starts.as_ref()?.get(i)?, *ends.as_ref()?.get(i)?);
             let step = *steps.as_ref()?.get(i).filter(|&&s| s != 0)?;
+            if step > 0 && end <= start && (start < 0) == (end < 0) {
+                return Some(Expr::ZERO);
+            }
+            let size = x.get(axis)?.as_int()?;
             let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
             let (start, end) = (from_front(start), from_front(end));
             // Number of elements: the span divided by the step, rounded up.
