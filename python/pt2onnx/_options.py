@@ -35,6 +35,10 @@ class RewriteOptions(TypedDict, total=False):
     """Opset of the ONNX operators, 7 to 26. Default: 20; for ``optimize``, that of the model."""
     target: Literal["standard", "ort", "ort-cpu", "ort-genai", "tensorrt", "tract"] | None
     """The runtime to write for. Default: standard."""
+    max_positions: int | None
+    """The number of tokens of the longest sequence that a language model is run for: the target
+    ``ort-genai`` then keeps the angles of so many positions in the model. Default: angles are
+    computed."""
     skip_pass: str | Sequence[str] | None
     """Leave out passes that ``pt2onnx passes`` lists."""
     rules: Path | Sequence[Path] | None

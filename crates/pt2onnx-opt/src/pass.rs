@@ -97,6 +97,10 @@ pub struct Options {
     /// Whether the weights of layers that have one input become one weight without a name.
     /// [`optimize_imported`](crate::optimize_imported) does so always.
     pub join_weights: bool,
+    /// The number of tokens of the longest sequence that a language model is run for: the target
+    /// [`OrtGenai`](Target::OrtGenai) has tables with the angles of so many positions. Without it,
+    /// angles are computed.
+    pub max_positions: Option<usize>,
     /// How many times all passes run at most.
     pub max_rounds: usize,
     /// A record of what each pass did, if one is wanted.

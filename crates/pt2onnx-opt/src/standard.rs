@@ -37,6 +37,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::projections::PROJECTIONS,
     &fuse::merge_linears::MERGE_LINEARS,
     &fuse::group_query_attention::GROUP_QUERY_ATTENTION,
+    &fuse::packed_qkv::PACKED_QKV,
     &fuse::split::SPLIT,
     &fuse::skip_rms_norm::SKIP_RMS_NORM,
     &fuse::simplified_layer_norm::SIMPLIFIED_LAYER_NORM,
@@ -65,6 +66,7 @@ impl Default for Options {
             dedup_weights: false,
             share_weights: false,
             join_weights: false,
+            max_positions: None,
             max_rounds: 16,
             stats: None,
         }

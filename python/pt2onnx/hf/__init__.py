@@ -98,7 +98,8 @@ def export(
 
     With ``target="ort-genai"``, the folder is one that onnxruntime-genai loads: with
     ``genai_config.json``, and with attention that keeps past and present in one buffer. Rows of a
-    batch are then padded on the right, as onnxruntime-genai pads them. For the targets ``ort`` and
+    batch are then padded on the right, as onnxruntime-genai pads them, and ``max_positions`` is the
+    number of tokens of the model's configuration. For the targets ``ort`` and
     ``ort-genai``, the opset is 24 if none is given.
 
     Args:
@@ -120,6 +121,8 @@ def export(
     genai = _genai.checked(model, options)
     if options.get("target") in ("ort", _genai.TARGET) and options.get("opset_version") is None:
         options["opset_version"] = 24
+    if genai and options.get("max_positions") is None:
+        options["max_positions"] = _genai.context_length(model)
     os.makedirs(folder, exist_ok=True)
     made: dict[str, ONNXProgram] = {}
     for name, part in generation_models(model).items():

@@ -63,8 +63,7 @@ def write(
         )
     _, shared_heads, _, width = tensors[0].shape
     config = model.config.get_text_config()
-    given = [getattr(config, name, None) for name in _LENGTHS]
-    length = next((number for number in given if number), _DEFAULT_LENGTH)
+    length = context_length(model)
     tokens = _tokens(model)
     # A model that was merged of several has no report of its conversion.
     operators: dict[str, int] = report["model"]["operators"] if report["model"] else {}
@@ -112,6 +111,13 @@ def write(
         indent=2,
     )
     _files.replace(os.path.join(folder, FILE), lambda path: _write(path, f"{text}\n"))
+
+
+def context_length(model: Any) -> int:
+    """The number of tokens that a model was made for."""
+    config = model.config.get_text_config()
+    given = [getattr(config, name, None) for name in _LENGTHS]
+    return next((number for number in given if number), _DEFAULT_LENGTH)
 
 
 def _write(path: str, text: str) -> None:

@@ -1,7 +1,7 @@
 //! Replaces attention with a cache by ONNX Runtime's own operator, for which past and present keys
 //! and values are one buffer.
 
-use super::{Because, Measure, NoFusion, Pass, Phase, Run};
+use super::{Because, Measure, NoFusion, Pass, Phase, Run, rotary_tables::Tables};
 use crate::{
     Changed, GraphMut, Options, Target,
     analysis::known,
@@ -19,7 +19,8 @@ pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
                   target `ort-genai` only.",
     precondition: "The mask hides the keys after each query, those before a window, and those for \
                    which an input of the model is 0, as onnxruntime-genai's `attention_mask` is \
-                   behind the tokens of a row.",
+                   behind the tokens of a row. The input `position_ids` counts the tokens of a \
+                   row: with `max_positions`, the operator rotates queries and keys by it.",
     lowers: Measure::Operators(&["Attention"]),
     targets: &[Target::OrtGenai],
     phase: Phase::Late,
@@ -27,14 +28,15 @@ pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
     ..Pass::FUSION
 };
 
-fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
+    let mut tables = Tables::new(options.max_positions);
     let mut walk = graph.walk();
     while let Some(id) = walk.next(graph.model) {
         if graph.model.contains(id)
             && let Ok(found) = Cached::read(graph.model, id)
         {
-            found.replace(graph.model);
+            found.replace(graph.model, &mut tables);
             changed = true;
         }
     }
@@ -92,7 +94,7 @@ impl Cached {
         Ok(Self { id, mask, kept, heads, shared_heads, width, scale, softcap: options.softcap })
     }
 
-    fn replace(self, model: &mut Model) {
+    fn replace(self, model: &mut Model, tables: &mut Tables) {
         let node = model[self.id].clone();
         let &[output, key, value] = node.outputs() else { return };
         if let Some(kept) = self.kept {
@@ -103,23 +105,31 @@ impl Cached {
             let width = Expr::int(self.heads.checked_mul(self.width)?);
             Some(Type::tensor(dtype, [shape[0].clone(), shape[2].clone(), width]))
         });
+        let rotation = self.rotation(model, &node, tables);
+        let (mut given, mut angles) = ([0, 1, 2].map(|i| node.input(i)), [None; 2]);
+        if let Some(rotation) = &rotation {
+            given[..2].copy_from_slice(&rotation.operands.map(Some));
+            angles = rotation.tables.map(Some);
+        }
         let cx = Builder::new(model, InsertPoint::Before(self.id), Constraints::default());
         cx.set_origins(&node.origins);
-        let given = [(0, self.heads), (1, self.shared_heads), (2, self.shared_heads)];
-        let operands = given.map(|(i, heads)| node.input(i).map(|x| self.flat(&cx, x, heads)));
+        let heads = [self.heads, self.shared_heads, self.shared_heads];
+        let operands = [0, 1, 2].map(|i| given[i].map(|x| self.flat(&cx, x, heads[i])));
         let (last, total) = lengths(&cx, self.mask.tokens);
         let caches = [node.input(4), node.input(5), Some(last), Some(total)];
-        let inputs: Vec<_> = operands.into_iter().chain(caches).collect();
+        let inputs: Vec<_> = operands.into_iter().chain(caches).chain(angles).collect();
         let softcap = (self.softcap > 0.0).then(|| ("softcap".into(), self.softcap.into()));
         let window = self.mask.window.map(|w| ("local_window_size".into(), w.into()));
+        let rotary = rotation.map(|_| ("do_rotary".into(), 1.into()));
         let attributes = [
             ("num_heads".into(), self.heads.into()),
             ("kv_num_heads".into(), self.shared_heads.into()),
             ("scale".into(), self.scale.into()),
         ];
-        let attributes = attributes.into_iter().chain(softcap).chain(window).collect();
+        let attributes = attributes.into_iter().chain(softcap).chain(window).chain(rotary);
         let (domain, op) = ("com.microsoft", "GroupQueryAttention");
-        let made = cx.emit_custom(domain, op, &inputs, attributes, &[joined, keys, values]);
+        let results = [joined, keys, values];
+        let made = cx.emit_custom(domain, op, Node::given(&inputs), attributes.collect(), &results);
         let apart = cx.ints(&[0, 0, self.heads, self.width]);
         let apart = cx.reshape_op(made[0], apart, attrs::Reshape::default());
         let heads = cx.transpose(apart, &[0, 2, 1, 3]);
@@ -128,6 +138,16 @@ impl Cached {
             rewrite::substitute(model, old, new);
         }
         model.erase(self.id);
+    }
+
+    /// The rotation that the operator does itself: its kernel takes tables whose width is a
+    /// multiple of 8.
+    fn rotation(&self, model: &mut Model, node: &Node, tables: &mut Tables) -> Option<Rotation> {
+        let (queries, keys) = (rotated(model, node.input(0)?)?, rotated(model, node.input(1)?)?);
+        let fits = self.width % 16 == 0 && queries.angles == keys.angles;
+        let [cos, sin] = fits.then_some(queries.angles)?;
+        let tables = [tables.of(model, cos)?, tables.of(model, sin)?];
+        Some(Rotation { operands: [queries.operand, keys.operand], tables })
     }
 
     /// `(batch, length, heads * width)` of `(batch, heads, length, width)`; a rotary embedding is
@@ -146,6 +166,26 @@ impl Cached {
         let together = cx.ints(&[0, 0, heads * self.width]);
         cx.reshape_op(cx.transpose(x, &[0, 2, 1, 3]), together, attrs::Reshape::default())
     }
+}
+
+/// Queries and keys before they are rotated, and the cosines and sines of all positions.
+struct Rotation {
+    operands: [Value; 2],
+    tables: [Value; 2],
+}
+
+/// A rotary embedding of both halves of all heads.
+struct Rotated {
+    operand: Value,
+    angles: [Value; 2],
+}
+
+fn rotated(model: &Model, x: Value) -> Option<Rotated> {
+    let node = Some(&model[model.producer(x)?]).filter(|n| n.is("RotaryEmbedding"))?;
+    let &[Some(operand), Some(cos), Some(sin)] = node.inputs() else { return None };
+    let options = attrs::RotaryEmbedding::read(node).ok()?;
+    let whole = !options.interleaved && options.rotary_embedding_dim == 0;
+    whole.then_some(Rotated { operand, angles: [cos, sin] })
 }
 
 /// The product of the result with 0 where the mask leaves a row no key, if nothing else uses it. A

@@ -74,7 +74,7 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         let biased: Option<Vec<NodeId>> = group.iter().map(|layer| layer.sum).collect();
         let left = biased.is_some_and(|sums| is_attention(model, &sums));
         let worth = each * group.len() > each + 1 && !left;
-        changed |= worth && join(model, &kind, &group).is_some();
+        changed |= worth && split(model, &kind, &group).is_some();
     }
     changed
 }
@@ -142,59 +142,101 @@ fn added(
     Some((bias, sum))
 }
 
-fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
+/// One layer of those whose results these are, with the columns of all in this order: its result.
+/// The layers must be alike, and the results have no other users than `user`.
+pub(super) fn side_by_side(model: &mut Model, results: &[Value], user: NodeId) -> Option<Value> {
+    let mut group = Vec::new();
+    let mut kinds = Vec::new();
+    for &result in results {
+        let last = model.producer(result)?;
+        let is_layer = |id: &NodeId| matches!(model[*id].op(), "MatMul" | "Gemm");
+        let mut operands = model[last].inputs().iter().flatten().filter_map(|&v| model.producer(v));
+        let id = Some(last).filter(is_layer).or_else(|| operands.find(is_layer))?;
+        let (kind, layer) = layer(model, id)?;
+        let own = layer.sum.unwrap_or(id) == last;
+        (own && model[result].only_use()?.0 == user).then_some(())?;
+        kinds.push(kind);
+        group.push(layer);
+    }
+    let (kind, first) = (kinds.first()?, group.first()?);
+    let alike = kinds.iter().all(|other| other == kind)
+        && group.iter().all(|layer| layer.weight.are_like(&first.weight, model))
+        && group.iter().all(|layer| layer.sum.is_some() == first.sum.is_some());
+    alike.then(|| join(model, kind, &group))?.map(|joined| joined.result)
+}
+
+/// A layer with the columns of several.
+struct Joined {
+    result: Value,
+    nodes: Vec<NodeId>,
+    origins: IndexSet<OriginId>,
+}
+
+fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<Joined> {
     let first = group.first()?.node;
-    let total = group.iter().map(|layer| layer.width).sum::<usize>();
     let weights: Vec<&Columns> = group.iter().map(|layer| &layer.weight).collect();
     let biases: Vec<&Columns> = group.iter().filter_map(|layer| layer.bias.as_ref()).collect();
     let (weight, bias) = (Columns::side_by_side(&weights)?, Columns::side_by_side(&biases));
     if bias.is_none() && !biases.is_empty() {
         return None;
     }
-    let sum = group.first()?.sum;
-    let mut shape = model.shape(*model[first].outputs().first()?).cloned();
-    let mut typed = |model: &mut Model, value: Value, width: usize| {
-        if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
-            *last = Expr::int(width as i64);
-        }
-        let ty = TensorType { dtype: kind.dtype, shape: shape.clone() };
-        model[value].ty = Some(Type::Tensor(ty));
-    };
     let at = InsertPoint::Before(first);
     let mut inputs = vec![Some(kind.x), Some(weight.insert(model, first))];
     let bias = bias.map(|bias| bias.insert(model, first));
     inputs.extend(bias.filter(|_| kind.bias).map(Some));
     let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
-    let mut made = vec![product];
-    let mut result = model[product].outputs()[0];
-    if sum.is_some() {
-        typed(model, result, total);
-        made.push(model.add_node(at, "Add", &[Some(result), bias], Attributes::new(), 1));
-        result = model[*made.last()?].outputs()[0];
+    let mut nodes = vec![product];
+    if group.first()?.sum.is_some() {
+        let operands = [Some(model[product].outputs()[0]), bias];
+        nodes.push(model.add_node(at, "Add", &operands, Attributes::new(), 1));
     }
-    typed(model, result, total);
+    let total = group.iter().map(|layer| layer.width).sum();
+    let made: Vec<Value> = nodes.iter().map(|&node| model[node].outputs()[0]).collect();
+    made.iter().for_each(|&value| model[value].ty = widened(model, kind, first, total));
+    let all = group.iter().flat_map(|layer| [Some(layer.node), layer.sum]).flatten();
+    let origins = all.flat_map(|node| model[node].origins.iter().copied()).collect();
+    Some(Joined { result: *made.last()?, nodes, origins }).inspect(|joined| joined.mark(model))
+}
+
+impl Joined {
+    /// Gives the nodes the origins of the layers.
+    fn mark(&self, model: &mut Model) {
+        for &node in &self.nodes {
+            model[node].origins = self.origins.iter().copied().collect();
+        }
+    }
+}
+
+/// The type of a layer's product with this many columns.
+fn widened(model: &Model, kind: &Kind, layer: NodeId, width: usize) -> Option<Type> {
+    let mut shape = model.shape(*model[layer].outputs().first()?).cloned();
+    if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
+        *last = Expr::int(width as i64);
+    }
+    Some(Type::Tensor(TensorType { dtype: kind.dtype, shape }))
+}
+
+/// Replaces layers by one, and a `Split` of its result.
+fn split(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
+    let mut joined = join(model, kind, group)?;
     let sizes: Vec<i64> = group.iter().map(|layer| layer.width as i64).collect();
-    let sizes = model.add_constant(Tensor::vector(&sizes));
+    let inputs = [Some(joined.result), Some(model.add_constant(Tensor::vector(&sizes)))];
     let axis = Attributes::from_iter([("axis".into(), (-1).into())]);
-    let split = model.add_node(at, "Split", &[Some(result), Some(sizes)], axis, group.len());
-    made.push(split);
-    let mut origins: IndexSet<OriginId> = IndexSet::new();
+    let first = group.first()?.node;
+    let split = model.add_node(InsertPoint::Before(first), "Split", &inputs, axis, group.len());
+    joined.nodes.push(split);
+    joined.mark(model);
     for (i, layer) in group.iter().enumerate() {
         let part = model[split].outputs()[i];
-        typed(model, part, layer.width);
-        let last = layer.sum.unwrap_or(layer.node);
-        for node in [layer.node, last] {
-            let new = model[node].origins.iter().copied();
-            origins.extend(new);
-        }
-        let old = model[last].outputs()[0];
+        model[part].ty = widened(model, kind, first, layer.width);
+    }
+    for (i, layer) in group.iter().enumerate() {
+        let part = model[split].outputs()[i];
+        let old = model[layer.sum.unwrap_or(layer.node)].outputs()[0];
         crate::rewrite::substitute(model, old, part);
         for node in layer.sum.into_iter().chain([layer.node]) {
             model.erase(node);
         }
-    }
-    for node in made {
-        model[node].origins = origins.iter().copied().collect();
     }
     Some(())
 }

@@ -165,6 +165,7 @@ fn fuse() {
             opset: words.next().unwrap_or("26").parse().unwrap(),
             target: words.next().unwrap_or("ort").parse().unwrap(),
             join_weights: true,
+            max_positions: words.next().map(|n| n.parse().unwrap()),
             ..Options::default()
         };
         with_pass(pass, text, &options)

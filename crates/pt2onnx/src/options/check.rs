@@ -53,6 +53,9 @@ impl Options {
                 "{unsupported-ops} `aten`, `aten-fallback` or `fallthrough`",
             );
         }
+        if self.max_positions.is_some() && self.target != Target::OrtGenai {
+            return needs("{max-positions}", "{target} `ort-genai`");
+        }
         if self.shard_size == Some(0) {
             return Err(OptionError::NoShard(text("{shard-size}")));
         }
@@ -191,6 +194,7 @@ impl Options {
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             dedup_weights: self.dedup_weights,
+            max_positions: self.max_positions,
             passes,
             ..pt2onnx_opt::Options::default()
         })

@@ -115,6 +115,9 @@ declare_options! {
     "Opset and target" for [Convert, Optimize] {
         /// The runtime to write for.
         pub target: Target;
+        /// The number of tokens of the longest sequence that a language model is run for: the
+        /// target `ort-genai` then keeps the angles of so many positions in the model.
+        pub max_positions: Option<usize>, value_name = "N", unset = "angles are computed";
     }
     "Opset and target" for [Convert] {
         /// Seed of the first node that draws random numbers, to make them repeatable; the following
