@@ -67,10 +67,7 @@ impl Cx<'_> {
 
 /// A matrix with its dimensions swapped, over the same memory.
 pub(crate) fn swapped(tensor: &Tensor) -> Option<Tensor> {
-    let (&[rows, columns], strides) = (tensor.shape(), tensor.strides()) else { return None };
-    let &[down, across] = &*strides else { return None };
-    let storage = tensor.storage()?.clone();
-    Tensor::strided(tensor.dtype(), [columns, rows], [across, down], tensor.offset(), storage).ok()
+    tensor.permuted(&[1, 0])
 }
 
 pub(crate) fn swapped_axes(axes: Axes) -> Axes {

@@ -100,12 +100,19 @@ impl Columns {
     /// values.
     pub fn side_by_side(parts: &[&Self]) -> Option<Self> {
         let width = parts.iter().filter_map(|part| part.width()).sum();
-        let tensors = || parts.iter().filter_map(|part| part.tensor().cloned()).collect();
+        let tensors = || parts.iter().filter_map(|part| part.tensor().cloned()).collect::<Vec<_>>();
         Some(match *parts.first()? {
             Self::Own(first) => {
                 let (_, rows) = first.shape().split_last()?;
-                let shape: Vec<usize> = rows.iter().copied().chain([width]).collect();
-                Self::Own(joined(tensors(), rows.iter().product(), shape)?)
+                let count = rows.iter().product();
+                let turned = tensors().iter().map(turned).collect::<Option<Vec<_>>>();
+                Self::Own(match turned {
+                    Some(turned) => joined(turned, 1, [width, count])?.permuted(&[1, 0])?,
+                    None => {
+                        let shape: Vec<usize> = rows.iter().copied().chain([width]).collect();
+                        joined(tensors(), count, shape)?
+                    }
+                })
             }
             Self::Rows(first) => {
                 let shape: Vec<usize> =
@@ -178,6 +185,12 @@ fn is_by_column(model: &Model, id: NodeId) -> bool {
             "DequantizeLinear" => scales() == Some(true),
             _ => false,
         }
+}
+
+/// The contiguous matrix whose transpose a tensor is, as PyTorch stores weights of layers.
+fn turned(tensor: &Tensor) -> Option<Tensor> {
+    let is_turned = tensor.rank() == 2 && !tensor.is_contiguous();
+    is_turned.then(|| tensor.permuted(&[1, 0]))?.filter(Tensor::is_contiguous)
 }
 
 /// A tensor whose rows join the rows of all parts. `None` if a part has no values.
