@@ -31,6 +31,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::reduce_sum_square::REDUCE_SUM_SQUARE,
     &fuse::multi_head::MULTI_HEAD,
     &fuse::attention::ATTENTION,
+    &fuse::decoder_attention::DECODER_ATTENTION,
     &fuse::rotary::ROTARY,
     &cse_layers::CSE_LAYERS,
     &fuse::fold_input_scale::FOLD_INPUT_SCALE,

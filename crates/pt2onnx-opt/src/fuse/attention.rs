@@ -80,10 +80,7 @@ fn attention(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
         .because("queries, keys and values are not known to have sizes that match")?;
     let precision = precision(cx, found).because("the softmax is computed in another type")?;
     over_keys(cx, found).because("the softmax or its maximum is not over the keys")?;
-    let factor = |name: &str| match found.value(name) {
-        Some(_) => found.number(cx, name).because("a factor of the scores is not a number"),
-        None => Ok(1.0),
-    };
+    let factor = |name| factor(cx, found, name);
     let scale = factor("scale")? / factor("over")? * factor("right")?;
     let scale = kept_scale(cx, q, scale).because(SCALE)?;
     let hidden = mask(cx, found, &scores).because("the mask may hide all keys of a query")?;
@@ -112,10 +109,18 @@ fn attention(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
     })
 }
 
-const SCALE: &str = "the scale is not a positive float32";
+/// A factor of the scores; 1 where the formula has none.
+pub(super) fn factor(cx: &Builder, found: &Match, name: &str) -> Result<f64, NoFusion> {
+    match found.value(name) {
+        Some(_) => found.number(cx, name).because("a factor of the scores is not a number"),
+        None => Ok(1.0),
+    }
+}
+
+pub(super) const SCALE: &str = "the scale is not a positive float32";
 
 /// Whether the softmax `s`, and the maximum `r` that guards it, are over the last dimension.
-fn over_keys(cx: &Builder, found: &Match) -> Option<()> {
+pub(super) fn over_keys(cx: &Builder, found: &Match) -> Option<()> {
     let last = |axis: i64| axis == -1 || axis == 3;
     if found.value("r").is_some() {
         let node = found.node(cx, "r")?;
@@ -129,7 +134,7 @@ fn over_keys(cx: &Builder, found: &Match) -> Option<()> {
 /// The factor as the attribute `scale`, a float32. `None` if it does not fit: for float64 operands,
 /// float32 must hold it and its root, by which ONNX's formula multiplies queries and keys. (Without
 /// the attribute, runtimes compute the scale in float32.)
-fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
+pub(super) fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
     let kept = scale as f32;
     let root = kept.sqrt();
     let exact = cx.dtype(q) != DType::F64
@@ -139,7 +144,7 @@ fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
 
 /// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads,
 /// queries, keys]`. `None` if the operands do not have known sizes that match.
-fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
+pub(super) fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
     let keys = cx.known_shape(found.value("k")?)?;
     let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
     let [a, b, c, d] = perm[..] else { return None };
@@ -160,7 +165,7 @@ fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
 }
 
 /// The type of the softmax, if not that of the operands; `None` if `Attention` differs.
-fn precision(cx: &Builder, found: &Match) -> Option<Option<DType>> {
+pub(super) fn precision(cx: &Builder, found: &Match) -> Option<Option<DType>> {
     let dtype = cx.dtype(found.value("q")?);
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let wide = found.value("h").map_or(dtype, |h| cx.dtype(h));

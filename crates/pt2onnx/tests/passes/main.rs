@@ -81,7 +81,8 @@ fn options(level: Level) -> Options {
 
 /// Passes for the target `ort-genai` only, and below opset 23 only: pt2onnx-opt has text cases of
 /// them, and python/tests/torch/test_hf.py compares numbers.
-const ELSEWHERE: [&str; 3] = ["group-query-attention", "packed-qkv", "simplified-layer-norm"];
+const ELSEWHERE: [&str; 4] =
+    ["decoder-attention", "group-query-attention", "packed-qkv", "simplified-layer-norm"];
 
 #[test]
 fn what_the_passes_leave_gives_the_same() {
