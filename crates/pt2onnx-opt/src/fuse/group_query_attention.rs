@@ -144,8 +144,9 @@ impl Cached {
     /// multiple of 8.
     fn rotation(&self, model: &mut Model, node: &Node, tables: &mut Tables) -> Option<Rotation> {
         let (queries, keys) = (rotated(model, node.input(0)?)?, rotated(model, node.input(1)?)?);
-        let fits = self.width % 16 == 0 && queries.angles == keys.angles;
-        let [cos, sin] = fits.then_some(queries.angles)?;
+        let width = if queries.width == 0 { self.width } else { queries.width };
+        let same = queries.angles == keys.angles && queries.width == keys.width;
+        let [cos, sin] = (same && width % 16 == 0).then_some(queries.angles)?;
         let tables = [tables.of(model, cos)?, tables.of(model, sin)?];
         Some(Rotation { operands: [queries.operand, keys.operand], tables })
     }
@@ -174,18 +175,20 @@ struct Rotation {
     tables: [Value; 2],
 }
 
-/// A rotary embedding of both halves of all heads.
+/// A rotary embedding of both halves of all heads, or of their first part.
 struct Rotated {
     operand: Value,
     angles: [Value; 2],
+    /// The size of the part; 0 for all.
+    width: i64,
 }
 
 fn rotated(model: &Model, x: Value) -> Option<Rotated> {
     let node = Some(&model[model.producer(x)?]).filter(|n| n.is("RotaryEmbedding"))?;
     let &[Some(operand), Some(cos), Some(sin)] = node.inputs() else { return None };
     let options = attrs::RotaryEmbedding::read(node).ok()?;
-    let whole = !options.interleaved && options.rotary_embedding_dim == 0;
-    whole.then_some(Rotated { operand, angles: [cos, sin] })
+    let width = options.rotary_embedding_dim;
+    (!options.interleaved).then_some(Rotated { operand, angles: [cos, sin], width })
 }
 
 /// The product of the result with 0 where the mask leaves a row no key, if nothing else uses it. A
@@ -203,8 +206,8 @@ fn kept(model: &Model, node: &Node, mask: &DecoderMask) -> Option<NodeId> {
 
 /// The position of the last token of each row, and the number of keys.
 fn lengths(cx: &Builder, tokens: Value) -> (Value, Value) {
-    let there = cx.cast(cx.cast(tokens, DType::Bool), DType::I32);
-    let last = cx.sub(cx.reduce(Reduction::Sum, there, &[1], false), 1);
+    let there = cx.cast(cx.cast(tokens, DType::Bool), DType::I64);
+    let last = cx.cast(cx.sub(cx.reduce(Reduction::Sum, there, &[1], false), 1), DType::I32);
     let range = attrs::Shape { start: 1, end: Some(2) };
     let total = cx.cast(cx.shape_op(tokens, range), DType::I32);
     (last, total)

@@ -1,7 +1,9 @@
 //! Rotary embedding fusion: the formula that rotates the two halves of the last dimension becomes
 //! `RotaryEmbedding`.
 
-use super::{Because, Fusion, Match, Measure, Pass, Patterns, Run, broadcast::expanded, slices};
+use super::{
+    Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::expanded, slices,
+};
 use crate::{
     Target,
     analysis::{known, number_of},
@@ -15,8 +17,8 @@ pub(crate) static ROTARY: Pass = Pass {
     since: 23,
     description: "Replaces the formula of rotary position embeddings by RotaryEmbedding (opset \
                   23).",
-    precondition: "The formula rotates the two halves of the last dimension. Both halves and all \
-                   heads have the same cosines and sines.",
+    precondition: "The formula rotates the two halves of the last dimension, or of its first \
+                   part. Both halves and all heads have the same cosines and sines.",
     any_opset: &[Target::OrtGenai],
     lowers: Measure::Operators(&["Neg"]),
     run: Run::fusions(fusions),
@@ -27,33 +29,73 @@ pub(crate) static ROTARY: Pass = Pass {
 /// both halves and all heads.
 fn fusions() -> Patterns {
     let formula = "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))";
-    Ok(vec![Fusion::new(formula, |cx, found| {
-        let x = found.get("x")?;
-        let shape = cx.known_shape(x).filter(|s| s.len() == 4 && s.iter().all(known));
-        let shape = shape.because("the operand has no four known sizes")?;
-        let half = rotated(cx, found, &shape[3]).because("it does not rotate two halves")?;
-        found.keeps_shape(cx, x).because("the angles broadcast the operand")?;
-        let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
-        let sizes = [shape[0].clone(), shape[2].clone(), Expr::int(half)];
-        let angles = |name| {
-            let given = found.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
-            let dims = cx.known_shape(given)?;
-            let fits = dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
-            Some(expanded(cx, halved(cx, given, half).filter(|_| fits)?, &sizes))
-        };
-        let unlike = "cosines and sines are not the same for both halves and all heads";
-        let (cos, sin) = (angles("cos").because(unlike)?, angles("sin").because(unlike)?);
-        Ok(cx.rotary_embedding(x, cos, sin, None, attrs::RotaryEmbedding::default()))
-    })?])
+    let part = "joined:Concat(turned:RotaryEmbedding(low:Slice(x), cos, sin), high:Slice(x))";
+    Ok(vec![Fusion::new(formula, whole)?, Fusion::new(part, of_part)?])
+}
+
+/// All of the last dimension.
+fn whole(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
+    let x = found.get("x")?;
+    let shape = cx.known_shape(x).filter(|s| s.len() == 4 && s.iter().all(known));
+    let shape = shape.because("the operand has no four known sizes")?;
+    let half = rotated(cx, found, &shape[3]).because("it does not rotate two halves")?;
+    found.keeps_shape(cx, x).because("the angles broadcast the operand")?;
+    let float = matches!(cx.dtype(x), DType::F32 | DType::F16 | DType::BF16);
+    let sizes = [shape[0].clone(), shape[2].clone(), Expr::int(half)];
+    let angles = |name| {
+        let given = found.value(name).filter(|v| float && cx.dtype(*v) == cx.dtype(x))?;
+        let dims = cx.known_shape(given)?;
+        let fits = dims.len() == 4 && dims[1].as_int() == Some(1) && dims[2..] == shape[2..];
+        Some(expanded(cx, halved(cx, given, half).filter(|_| fits)?, &sizes))
+    };
+    let unlike = "cosines and sines are not the same for both halves and all heads";
+    let (cos, sin) = (angles("cos").because(unlike)?, angles("sin").because(unlike)?);
+    Ok(cx.rotary_embedding(x, cos, sin, None, attrs::RotaryEmbedding::default()))
+}
+
+/// The first part of the last dimension; the rest stays as it is.
+fn of_part(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
+    let (x, cos, sin) = (found.get("x")?, found.get("cos")?, found.get("sin")?);
+    let shape = cx.known_shape(x).filter(|s| s.len() == 4 && s.iter().all(known));
+    let shape = shape.because("the operand has no four known sizes")?;
+    let heads = shape[1].as_int().because("the number of heads is not known")?;
+    let options = attrs::RotaryEmbedding::read(&found.get_node(cx, "turned")?).ok();
+    let plain = options.filter(|o| !o.interleaved && o.rotary_embedding_dim == 0);
+    plain.ok_or(NoFusion::NoMatch)?;
+    let width = parts(cx, found, &shape[3]).because("its parts are not those of one tensor")?;
+    let options = attrs::RotaryEmbedding {
+        num_heads: Some(heads),
+        rotary_embedding_dim: width,
+        ..Default::default()
+    };
+    Ok(cx.rotary_embedding(x, cos, sin, None, options))
+}
+
+/// The width of the first of the two parts of `x` that are joined again.
+fn parts(cx: &Builder, found: &Match, whole: &Expr) -> Option<i64> {
+    let (low, high) = (taken(cx, found, "low")?, taken(cx, found, "high")?);
+    let (width, joined) = (whole.as_int()?, found.node(cx, "joined")?);
+    let apart = low.0 == 0 && low.1 == high.0 && (0..width).contains(&low.1) && high.1 >= width;
+    let all = joined.inputs().len() == 2 && is_last(attrs::Concat::axis(&joined).ok()?);
+    (apart && all).then_some(low.1)
+}
+
+/// Start and end of a slice of the last of four dimensions.
+fn taken(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64)> {
+    let (start, end, axis) = slices::single(&cx.model(), &found.node(cx, name)?)?;
+    is_last(axis).then_some((start, end))
+}
+
+fn is_last(axis: i64) -> bool {
+    axis == -1 || axis == 3
 }
 
 fn rotated(cx: &Builder, found: &Match, width: &Expr) -> Option<i64> {
     let half = width.as_int().filter(|w| w % 2 == 0)? / 2;
-    let last = |axis: i64| axis == -1 || axis == 3;
-    let part = |name| slices::single(&cx.model(), &found.node(cx, name)?).filter(|p| last(p.2));
-    let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
-    let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 / 2 >= half;
-    let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
+    let (low, high) = (taken(cx, found, "low")?, taken(cx, found, "high")?);
+    let joined = found.node(cx, "joined")?;
+    let parts = low == (0, half) && high.0 == half && high.1 / 2 >= half;
+    let whole = joined.inputs().len() == 2 && is_last(attrs::Concat::axis(&joined).ok()?);
     (parts && whole).then_some(half)
 }
 
