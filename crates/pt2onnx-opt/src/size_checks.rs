@@ -16,12 +16,12 @@ use rustc_hash::FxHashSet;
 /// Where sizes are read: a symbol, an input of the main graph and its axis.
 pub type SizeSources = [(Symbol, Value, usize)];
 
-/// A condition on sizes that a model needs.
+/// Conditions on sizes that a model needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeCheck {
-    /// The condition.
-    pub holds: Expr,
-    /// The name of the node that fails where it does not hold.
+    /// The conditions, which hold together.
+    pub holds: Vec<Expr>,
+    /// The name of the node that fails where one does not hold.
     pub reason: String,
 }
 
@@ -32,6 +32,9 @@ pub enum SizeCheckError {
     /// A function or symbol of a condition.
     #[error("a condition on sizes cannot be computed: {0}")]
     Compute(Diagnostics),
+    /// A condition with more parts than an expression may have.
+    #[error("a condition on sizes is too large")]
+    TooLarge,
     /// The opset of the model does not have the operators.
     #[error(transparent)]
     Legalise(LegaliseError),
@@ -59,7 +62,8 @@ pub fn compute_conditions(
 /// use pt2onnx_symbolic::Expr;
 ///
 /// let mut model: Model = "g (float[n,2] x) => (float[n,2] y) { y = Relu (x) }".parse()?;
-/// let check = SizeCheck { holds: Expr::parse("n <= 8")?, reason: "n is at most 8".into() };
+/// let holds = vec![Expr::parse("n <= 8")?];
+/// let check = SizeCheck { holds, reason: "n is at most 8".into() };
 /// let x = model.inputs()[0];
 /// check_sizes(&mut model, &[check], &[("n".into(), x, 0)])?;
 /// assert!(model.to_string().contains("Reshape"));
@@ -76,8 +80,11 @@ pub fn check_sizes(
     // Each check with the inputs that have its sizes.
     let mut places: Vec<(&SizeCheck, Value)> = Vec::new();
     for check in checks {
-        let read = |symbol: &Symbol| sources.iter().any(|(s, ..)| s == symbol);
-        let symbols: Vec<Symbol> = check.holds.symbols().into_iter().filter(read).collect();
+        let mut symbols: Vec<Symbol> = check.holds.iter().flat_map(Expr::symbols).collect();
+        if symbols.iter().any(|symbol| Expr::is_opaque(symbol)) {
+            return Err(SizeCheckError::TooLarge);
+        }
+        symbols.retain(|symbol| sources.iter().any(|(s, ..)| s == symbol));
         let has = |value: &Value| {
             let sizes = model.shape(*value).into_iter().flatten();
             sizes.into_iter().any(|size| symbols.iter().any(|s| size.contains_symbol(s)))
@@ -103,9 +110,10 @@ pub fn check_sizes(
 }
 
 /// The sizes that a check reshapes `x` to.
-fn target(cx: &Builder, x: Value, holds: &Expr) -> Value {
+fn target(cx: &Builder, x: Value, holds: &[Expr]) -> Value {
     let sizes = cx.sizes(&cx.shape(x));
-    let holds = cx.cast(cx.element(holds), pt2onnx_tensor::DType::Bool);
+    let each = holds.iter().map(|one| cx.cast(cx.element(one), pt2onnx_tensor::DType::Bool));
+    let Some(holds) = each.reduce(|one, other| cx.and(one, other)) else { return sizes };
     cx.select(holds, sizes, cx.add(sizes, 1))
 }
 

@@ -196,13 +196,13 @@ impl SizeConditions {
         if let Some((end, _)) = reason.char_indices().nth(MAX_NAME) {
             reason.truncate(end);
         }
-        let check = |holds: Expr| SizeCheck { holds, reason: reason.clone() };
-        if check_sizes(model, &[check(Expr::call(Func::And, all.clone()))], &places).is_ok() {
+        let check = |holds: Vec<Expr>| SizeCheck { holds, reason: reason.clone() };
+        if check_sizes(model, &[check(all.clone())], &places).is_ok() {
             return left;
         }
         for holds in all {
             let text = in_python(&holds);
-            if check_sizes(model, &[check(holds)], &places).is_err() {
+            if check_sizes(model, &[check(vec![holds])], &places).is_err() {
                 left.push(text);
             }
         }

@@ -141,7 +141,8 @@ fn checks_of_sizes() {
     run("size_checks", |text, condition| {
         after(named(text), |model| {
             let x = model.inputs()[0];
-            let check = SizeCheck { holds: condition.parse().unwrap(), reason: "too long".into() };
+            let holds = vec![condition.parse().unwrap()];
+            let check = SizeCheck { holds, reason: "too long".into() };
             check_sizes(model, &[check], &[("N".into(), x, 0)])?;
             optimize_imported(model, &Options::default());
             Ok::<_, SizeCheckError>(())

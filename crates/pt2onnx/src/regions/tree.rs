@@ -111,6 +111,36 @@ impl Tree {
         }
     }
 
+    /// Where one of some leaves is reached: a list of conditions that hold together. Each condition
+    /// of the tree is there once or twice.
+    fn reaches(&self, wanted: &impl Fn(&Self) -> bool) -> Vec<Expr> {
+        let Self::If(condition, both) = self else {
+            return if wanted(self) { Vec::new() } else { vec![Expr::ZERO] };
+        };
+        let (yes, no) = (both.0.reaches(wanted), both.1.reaches(wanted));
+        let never = |all: &[Expr]| all == [Expr::ZERO];
+        let opposite = negated(condition);
+        if never(&yes) && never(&no) {
+            return no;
+        }
+        if never(&no) {
+            return [vec![condition.clone()], yes].concat();
+        }
+        if never(&yes) {
+            return [vec![opposite], no].concat();
+        }
+        match (yes.is_empty(), no.is_empty()) {
+            (true, true) => yes,
+            (true, false) => vec![Expr::call(Func::Or, vec![condition.clone(), together(no)])],
+            (false, true) => vec![Expr::call(Func::Or, vec![opposite, together(yes)])],
+            (false, false) => {
+                let yes = together([vec![condition.clone()], yes].concat());
+                let no = together([vec![opposite], no].concat());
+                vec![Expr::call(Func::Or, vec![yes, no])]
+            }
+        }
+    }
+
     /// Whether a model is at several leaves.
     fn repeats(leaves: &[(Self, Vec<Expr>)]) -> bool {
         let rest = |i: usize| leaves.iter().skip(i + 1);
@@ -127,10 +157,15 @@ impl Tree {
         let mut groups = grouped(leaves);
         groups.sort_by_key(|group| group.paths.iter().map(Vec::len).sum::<usize>());
         let mut chain: Option<Self> = None;
-        for Region { leaf, paths } in groups.into_iter().rev() {
+        for Region { leaf, .. } in groups.into_iter().rev() {
+            let reached = together(self.reaches(&|other| *other == leaf));
+            if reached.symbols().iter().any(|symbol| Expr::is_opaque(symbol)) {
+                // The condition is too large.
+                return self;
+            }
             chain = Some(match chain {
                 None => leaf,
-                Some(rest) => Self::If(any_of(&paths), Box::new((leaf, rest))),
+                Some(rest) => Self::If(reached, Box::new((leaf, rest))),
             });
         }
         chain.unwrap_or(self)
@@ -175,18 +210,22 @@ fn grouped(leaves: Vec<(Tree, Vec<Expr>)>) -> Vec<Region> {
     groups
 }
 
+/// Whether all conditions hold.
+fn together(all: Vec<Expr>) -> Expr {
+    Expr::call(Func::And, all)
+}
+
 /// Whether all conditions of some path hold.
 fn any_of(paths: &[Vec<Expr>]) -> Expr {
-    let all = |path: &Vec<Expr>| Expr::call(Func::And, path.clone());
-    Expr::call(Func::Or, paths.iter().map(all).collect())
+    Expr::call(Func::Or, paths.iter().map(|path| together(path.clone())).collect())
 }
 
 /// A tree for the sizes that are possible: each model is there once, and none is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub tree: Tree,
-    /// Reasons why sizes are refused, each with the condition that does not hold there.
-    pub checks: Vec<(String, Expr)>,
+    /// Reasons why sizes are refused, each with conditions not all of which hold there.
+    pub checks: Vec<(String, Vec<Expr>)>,
     /// All leaves.
     pub regions: Vec<Region>,
 }
@@ -201,7 +240,9 @@ impl Plan {
         closed.leaves(&mut Vec::new(), &mut leaves);
         let regions = grouped(leaves);
         let checks = regions.iter().filter_map(|region| match &region.leaf {
-            Tree::Refused(reason) => Some((reason.clone(), negated(&any_of(&region.paths)))),
+            Tree::Refused(reason) => {
+                Some((reason.clone(), closed.reaches(&|leaf| *leaf != region.leaf)))
+            }
             _ => None,
         });
         let checks = checks.collect();
@@ -256,7 +297,8 @@ mod tests {
 
     /// The leaf that a plan leads to.
     fn planned(plan: &Plan, point: &[(&str, i64)]) -> Tree {
-        let refused = plan.checks.iter().find(|(_, condition)| !holds(condition, point));
+        let fails = |all: &[Expr]| all.iter().any(|condition| !holds(condition, point));
+        let refused = plan.checks.iter().find(|(_, all)| fails(all));
         match refused {
             Some((reason, _)) => Tree::Refused(reason.clone()),
             None => reached(&plan.tree, point).clone(),
@@ -265,7 +307,9 @@ mod tests {
 
     fn shown(tree: &Tree, known: &Constraints) -> String {
         let plan = Plan::new(tree, known).unwrap();
-        let checks = plan.checks.iter().map(|(reason, holds)| format!("; {reason} unless {holds}"));
+        let check = |all: &Vec<Expr>| together(all.clone());
+        let checks =
+            plan.checks.iter().map(|(reason, all)| format!("; {reason} unless {}", check(all)));
         format!("{}{}", plan.tree, checks.collect::<String>())
     }
 
@@ -310,6 +354,26 @@ mod tests {
         }
         let nowhere = decide("t < 0", Tree::Model(0), Tree::Refused("all".into()));
         assert_eq!(Plan::new(&nowhere, &known), None);
+    }
+
+    /// A refusal does not depend on how large the tree is.
+    #[test]
+    fn sizes_of_long_trees_are_refused() {
+        let refused = || Box::new(Tree::Refused("no size".into()));
+        let long = |at: usize| format!("(t + {at})//7*(t//{at} + h%{at}) != {at}*(h//{at} + {at})");
+        let mut tree = Tree::Model(0);
+        for at in 2..40 {
+            let condition = (0..4).map(|step| parse(&long(at + 50 * step))).collect();
+            let condition = Expr::call(Func::And, condition);
+            tree = Tree::If(condition, Box::new((tree, *refused())));
+        }
+        tree = decide("t > 3", tree, Tree::Refused("no size".into()));
+        let plan = Plan::new(&tree, &within(&[("t", 1, None), ("h", 1, None)])).unwrap();
+        let [(_, all)] = &plan.checks[..] else { panic!("{:?}", plan.checks) };
+        assert!(all.iter().flat_map(Expr::symbols).all(|symbol| !Expr::is_opaque(&symbol)));
+        for point in [[("t", 2), ("h", 5)], [("t", 9), ("h", 5)]] {
+            assert_eq!(planned(&plan, &point), *reached(&tree, &point), "{point:?}");
+        }
     }
 
     /// A generator of numbers that are the same each time.
