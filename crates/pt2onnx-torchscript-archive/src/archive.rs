@@ -93,6 +93,9 @@ pub struct ClassDef {
     pub file: usize,
     /// Its code.
     pub class: Class,
+    /// The qualified name of the class that it stands for, where the archive lists it:
+    /// pt2onnx's Python package numbers the classes of a trace, so that one file has all.
+    of: Option<String>,
 }
 
 impl ClassDef {
@@ -100,7 +103,7 @@ impl ClassDef {
     /// its parts (`__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d`), and leaves out
     /// `__main__`.
     pub fn python_name(&self) -> String {
-        let parts = self.name.split('.');
+        let parts = self.of.as_ref().unwrap_or(&self.name).split('.');
         let own = parts.filter(|p| *p != "__torch__" && !p.starts_with("___torch_mangle_"));
         own.collect::<Vec<_>>().join(".")
     }
@@ -176,6 +179,14 @@ impl Archive {
     fn read_code(&mut self) -> Result<()> {
         let names = self.records.names().filter(|n| n.starts_with("code/") && n.ends_with(".py"));
         let names: Vec<String> = names.map(str::to_owned).collect();
+        let listed = if self.records.has("pt2onnx/classes") {
+            self.records.read("pt2onnx/classes", MAX_RECORD)?.bytes().to_vec()
+        } else {
+            Vec::new()
+        };
+        let listed = String::from_utf8_lossy(&listed);
+        let pairs = listed.lines().filter_map(|line| line.split_once(' '));
+        let mut classes: FxHashMap<&str, &str> = pairs.collect();
         let mut left = MAX_CODE;
         for path in names {
             let bytes = self.records.read(&path, left)?;
@@ -193,7 +204,8 @@ impl Archive {
             let file = self.files.len();
             for class in parsed.classes {
                 let name = format!("{module}.{}", class.name);
-                let class = Arc::new(ClassDef { name: name.clone(), file, class });
+                let of = classes.remove(&*name).map(str::to_owned);
+                let class = Arc::new(ClassDef { name: name.clone(), file, class, of });
                 self.index.insert(name, Definition::Class(class));
             }
             for function in parsed.functions {

@@ -10,7 +10,11 @@ const MAX_FRAMES: usize = 64;
 /// The files of tracers: frames outside of theirs are those of their callers.
 const TRACERS: [&str; 2] = ["torch/jit/_trace.py", "pt2onnx/_capture/_trace.py"];
 /// Files whose frames are between those of the user's code.
-const WITHIN: [&str; 2] = ["torch/nn/modules/module.py", "pt2onnx/_capture/_numbers.py"];
+const WITHIN: [&str; 3] = [
+    "torch/nn/modules/module.py",
+    "pt2onnx/_capture/_module_trace.py",
+    "pt2onnx/_capture/_numbers.py",
+];
 
 #[derive(Debug)]
 pub(crate) struct SourceRanges {
