@@ -10,15 +10,10 @@ peak of memory of the process, and the largest difference between the outputs of
 import json
 import os
 import resource
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
-import warnings
 from pathlib import Path
 
-from export_table import WAYS, parse_options, print_table
+from export_table import WAYS, export_function, medians, parse_options, print_table, results
 
 #: The exports by name: what is exported, and whether the batch is dynamic.
 EXPORTS = {
@@ -89,13 +84,7 @@ def export(way, name, out):
     """Exports twice in this process, and prints the seconds of the second call."""
     import torch
 
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    function, seconds = torch.onnx.export, []
-    if way == "pt2onnx":
-        import pt2onnx
-
-        function = pt2onnx.export
+    function, seconds = export_function(way), []
 
     def timed(model, args, f, *rest, **options):
         start = time.process_time()
@@ -142,17 +131,9 @@ def difference(one, other):
 
 def measure(name, runs):
     """The cells of an export in the table."""
-    with tempfile.TemporaryDirectory() as folder:
-        measured = {}
-        for way in WAYS:
-            out = Path(folder, way)
-            out.mkdir()
-            command = [sys.executable, os.path.abspath(__file__), "--way", way, "--folder", out, name]
-            lines = [subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout for _ in range(runs)]
-            measured[way] = [json.loads(line.splitlines()[-1]) for line in lines]
-        seconds, peaks = ({way: statistics.median(run[key] for run in all) for way, all in measured.items()} for key in ("seconds", "peak"))
-        gap = difference(*(Path(folder, way, "model.onnx") for way in WAYS))
-        return [name], seconds, [*(f"{peaks[way]:.0f}" for way in WAYS), f"{gap:.1g}"]
+    found, gap = results(__file__, name, runs, lambda *outs: f"{difference(*(Path(out, 'model.onnx') for out in outs)):.1g}")
+    peaks = medians(found, "peak")
+    return [name], medians(found, "seconds"), [*(f"{peaks[way]:.0f}" for way in WAYS), gap]
 
 
 def main():

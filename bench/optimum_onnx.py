@@ -9,16 +9,10 @@ CPU of the calls of the export function, whether optimum's validation passes, an
 """
 
 import json
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
 import time
-import warnings
 from pathlib import Path
 
-from export_table import WAYS, parse_options, print_table
+from export_table import WAYS, export_function, medians, parse_options, print_table, results
 
 TEXT = {"vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 LAYERS = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
@@ -145,13 +139,7 @@ def export(way, name, folder):
     import torch
     import transformers
 
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    function, seconds = torch.onnx.export, []
-    if way == "pt2onnx":
-        import pt2onnx
-
-        function = pt2onnx.export
+    function, seconds = export_function(way), []
 
     def timed(*args, **options):
         start = time.process_time()
@@ -195,25 +183,17 @@ def export(way, name, folder):
 
 def measure(name, runs):
     """The cells of a model in the table."""
-    seconds, results = {}, []
-    for way in WAYS:
-        command = [sys.executable, os.path.abspath(__file__), "--way", way, name]
-        all = []
-        for _ in range(runs):
-            with tempfile.TemporaryDirectory() as folder:
-                done = subprocess.run([*command, "--folder", folder], check=True, stdout=subprocess.PIPE, text=True)
-                all.append(json.loads(done.stdout.splitlines()[-1]))
-        seconds[way] = statistics.median(run["seconds"] for run in all)
-        results.append("; ".join(all[0]["problems"]) or "right")
-    return [name, MODELS[name][0]], seconds, results
+    found, _ = results(__file__, name, runs)
+    problems = ["; ".join(found[way][0]["problems"]) or "right" for way in WAYS]
+    return [name, MODELS[name][0]], medians(found, "seconds"), problems
 
 
 def main():
     given = parse_options(__doc__, MODELS)
     if given.way:
         return export(given.way, given.names[0], given.folder)
-    results = [(title, "---") for title in ("with torch.onnx", "with pt2onnx")]
-    print_table(given.names, ["model", "task"], results, lambda name: measure(name, given.runs))
+    verdicts = [(title, "---") for title in ("with torch.onnx", "with pt2onnx")]
+    print_table(given.names, ["model", "task"], verdicts, lambda name: measure(name, given.runs))
 
 
 if __name__ == "__main__":

@@ -127,11 +127,15 @@ pub fn bench(options: &Options) -> Result<()> {
         if options.pt2onnx.is_none() {
             package::build(&["--release"])?;
         }
-        let tables = [bench.libraries(&options.only)?, bench.optimum(&options.only)?];
-        tables.iter().for_each(|table| println!("{table}"));
+        let table = bench.libraries(&options.only)?;
+        println!("{table}");
         if options.only.is_empty() {
-            page::libraries(&tables[0])?;
-            page::optimum(&tables[1])?;
+            page::libraries(&table)?;
+        }
+        let table = bench.optimum(&options.only)?;
+        println!("{table}");
+        if options.only.is_empty() {
+            page::optimum(&table)?;
         }
     }
     Ok(())
@@ -243,7 +247,8 @@ impl Bench {
     /// separate folder first. Returns the table.
     fn optimum(&self, only: &[String]) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
-        let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))?;
+        let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))
+            .context("optimum-onnx cannot be installed, so that its exports are not measured")?;
         self.exports("optimum_onnx", &[packages], only)
     }
 
