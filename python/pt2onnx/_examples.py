@@ -110,6 +110,19 @@ def enlarge(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> tuple[A
     return cast(tuple[Args, Kwargs], grown)
 
 
+def has_small(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> bool:
+    """Whether dynamic dimensions are 0 or 1."""
+    found: list[bool] = []
+
+    def look(leaf: object, axes: object) -> object:
+        if isinstance(leaf, torch.Tensor) and axes:
+            found.extend(leaf.shape[axis] < 2 for axis, _ in _dynamic(leaf, axes))
+        return None
+
+    _shapes.map_axes(look, model, args, kwargs, shapes)
+    return any(found)
+
+
 def _dynamic(leaf: torch.Tensor, axes: object) -> Iterator[tuple[int, object]]:
     for axis, size in _shapes.axis_sizes(axes):
         if size is not None and not isinstance(size, int) and "STATIC" not in str(size):

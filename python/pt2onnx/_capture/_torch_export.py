@@ -120,10 +120,12 @@ class TorchExport:
             with _guards.logged() as log:
                 logs.append(log)
                 program = self._export(call, log, fixes)
+            # Dynamo also has symbols for sizes of tensors that code in loops and branches uses.
             asked = log.specialized_by_torch or log.specialized_by_user
+            asked = asked and _examples.has_small(call.model, call.args, call.kwargs, call.shapes)
             if asked and not log.inconsistent:
                 larger = self._of_larger(program, call, log.specialized_by_user)
-        if log.inconsistent or (log.specialized_by_user and not larger):
+        if log.inconsistent or (asked and log.specialized_by_user and not larger):
             if fixes < Fixes.SMALL:
                 raise SmallSizes(SmallSizes.__doc__)
             fixed = _examples.without_small(call.model, call.args, call.kwargs, call.shapes)
@@ -135,7 +137,7 @@ class TorchExport:
             )
         elif larger:
             program, log, given = larger
-        elif log.specialized_by_torch:
+        elif asked and log.specialized_by_torch:
             log.notes.append(
                 "The model may be wrong where sizes are larger that are 0 or 1 in the example: "
                 "give an example in which they are larger."

@@ -20,6 +20,7 @@ from pt2onnx._conditions import Condition, holds, symbol
 from pt2onnx._leaves import TensorLeaf
 from pt2onnx._sizes import Sizes
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 sympy = pytest.importorskip("sympy")
@@ -365,3 +366,32 @@ def test_examples_of_other_sizes() -> None:
     made, of = example.args
     assert made.shape == (5, 6, 2) and made.unique().numel() > 1
     assert of.tolist() == [6, 6, 6, 6, 4] and example.sizes == "b=5, t=6"
+
+
+class Smoothed(torch.nn.Module):
+    """A loop with a weight whose sizes are 1, which Dynamo has as symbols."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kernel", torch.full((1, 1, 3), 0.25))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kernel = self.kernel
+
+        def more(count: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+            return count < 3
+
+        def step(count: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return count + 1, torch.nn.functional.conv1d(y, kernel, padding=1)
+
+        return while_loop(more, step, (torch.tensor(0), x))[1]
+
+
+def test_sizes_of_weights_in_loops(recwarn: pytest.WarningsRecorder) -> None:
+    """They are none of the example's."""
+    module = Smoothed().eval()
+    shapes = ({0: "batch", 2: "width"},)
+    program = pt2onnx.export(module, (torch.rand(2, 1, 6),), dynamic_shapes=shapes)
+    assert not [one for one in recwarn if "may be wrong" in str(one.message)]
+    x = torch.rand(1, 1, 9)
+    same(program(x), module(x))
