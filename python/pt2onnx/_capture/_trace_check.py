@@ -26,13 +26,17 @@ def _half(size: int) -> int:
     return size // 2 if size >= 8 and size % 2 == 0 else size + 1
 
 
+def _far(size: int) -> int:
+    return size * 5 if size <= 16 else size * 2
+
+
 #: The sizes that are tried in turn. Smaller ones come first.
 _GROWTHS: tuple[_examples.Growth, ...] = (
     lambda size: 1 if size == 2 else _half(size),
     _half,
     lambda size: size - 32 if size >= 64 and size % 32 == 0 else size + 1,
     *_examples.GROWTHS,
-    lambda size: size * 5 if size <= 16 else size * 2,
+    _far,
 )
 
 #: Seconds of CPU time that comparing may take, if tracing took less.
@@ -47,6 +51,9 @@ _MOST_BORDERS = 8
 
 #: How many numbers of the other side of a branch are compared.
 _NUMBERS = 4
+
+#: How many other values are compared at least, if none of them shows anything.
+_FEWEST_VALUES = 2
 
 #: How many sizes are compared at which two dimensions are exchanged.
 _MOST_EXCHANGED = 4
@@ -101,7 +108,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         _check_hidden(traced, sizes, borders, largest, start + budget)
     values: list[Exception | None] = []
     for call in _with_other_values(traced) if traced.notes else ():
-        if None in values and time.process_time() - start > budget:
+        is_late = time.process_time() - start > budget
+        if is_late and (None in values or len(values) >= _FEWEST_VALUES):
             break
         values.append(_trace.compare(traced, call))
     tried = found + values
@@ -190,10 +198,6 @@ def _growth(sizes: Sizes, point: dict[str, int]) -> float:
     return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
 
 
-def _elements(call: Call) -> int:
-    return sum(leaf.value.numel() for leaf in _trace.tensor_leaves(call))
-
-
 def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
     """Whether a trace has as many pieces of a tensor as a size decides.
 
@@ -243,11 +247,11 @@ def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
     return sizes.borders((), [*numbers, *sorted(products)])[:_MOST_BORDERS]
 
 
-def at_other_sizes(call: Call, growths: Sequence[_examples.Growth] = _GROWTHS) -> Iterator[Call]:
+def at_other_sizes(call: Call) -> Iterator[Call]:
     """The module with arguments of other sizes."""
     leaves = _trace.tensor_leaves(call)
     names = _trace.positional_names(call)
-    for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), growths):
+    for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), _GROWTHS):
         yield dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
 
 
@@ -269,13 +273,15 @@ def _others(
         sizes.generic() if has_pieces else (),
         key=lambda point: any(point[name] == size for name, size in sizes.example.items()),
     )
-    examples = map(sizes.at, [*borders, *generic])
-    own = (dataclasses.replace(call, args=one.args, kwargs=one.kwargs) for one in examples)
     # Loops over a size may have more steps at a far larger one.
-    far = at_other_sizes(call, _GROWTHS[-1:]) if traced.sizes.any else ()
-    limit = largest * _elements(call)
-    far = (other for other in far if _elements(other) <= limit)
-    for other in itertools.chain(first, own, far, at_other_sizes(call)):
+    dims = sizes.dims.items() if traced.sizes.any else ()
+    far = {name: min(_far(dim.example), dim.high or _far(dim.example)) for name, dim in dims}
+    points = [*borders, *generic]
+    if far and sizes.takes(far) and _growth(sizes, far) <= largest:
+        points.append(far)
+    examples = map(sizes.at, points)
+    own = (dataclasses.replace(call, args=one.args, kwargs=one.kwargs) for one in examples)
+    for other in itertools.chain(first, own, at_other_sizes(call)):
         shapes = [leaf.value.shape for leaf in _trace.tensor_leaves(other)]
         if shapes not in seen:
             seen.append(shapes)
