@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from .. import _serialize
-from . import _patches
-from ._jit import JitGraph
+from . import _patches, _size_reads
+from ._jit import JitGraph, JitNode
 
 if TYPE_CHECKING:
     from .._pt2onnx import Lent
@@ -46,26 +46,62 @@ class ModuleTrace:
     """A trace of a function of a module.
 
     ``code`` is its module of C++, and ``unit`` the compilation unit that has its types, which the
-    module does not keep. ``modules`` are that module and those in it, each once. The tensors of the
-    traced module are listed by path.
+    module does not keep. ``modules`` are that module and those in it, each once, and ``classes``
+    the classes of Python by the names of those of C++. The tensors of the traced module are listed
+    by path.
     """
 
     unit: Any
     code: Any
     modules: list[Any]
+    classes: dict[str, str]
     parameters: dict[str, torch.Tensor]
     buffers: dict[str, torch.Tensor]
     attributes: dict[str, torch.Tensor]
     #: The seconds of CPU time that tracing took.
     seconds: float = 0.0
+    #: The graph of what Python read of sizes, in the order of the reads.
+    _reads: JitGraph | None = None
 
     @property
     def inlined_graph(self) -> JitGraph:
         """A copy of its graph, without calls of methods."""
         graph: JitGraph = self.code._get_method("forward").graph.copy()
-        with _unoptimized():
-            _C._jit_pass_inline(graph)
+        own = {part._type().qualified_name(): part for part in self.modules}
+
+        def module_of(call: JitNode) -> Any:
+            return own.get(next(iter(call.inputs())).type().qualified_name())
+
+        # Passes of torch would keep copies of the inner graphs, which also run later.
+        while calls := [
+            n for n in graph.findAllNodes("prim::CallMethod") if module_of(n) is not None
+        ]:
+            for call in calls:
+                method = module_of(call)._get_method(call.s("name"))
+                with graph.insert_point_guard(call):
+                    (result,) = graph.insertGraph(method.graph, list(call.inputs()))
+                call.output().replaceAllUsesWith(result)
+                call.destroy()
         return graph
+
+    def keep_reads(self) -> None:
+        """Keeps the graph of ``reads``, from the marks in the graphs."""
+        graph = self.inlined_graph
+        for _ in list(graph.outputs()):
+            graph.eraseOutput(0)
+        for _, mark in sorted(_size_reads.marks(graph).items()):
+            graph.registerOutput(next(iter(mark.inputs())))
+        _size_reads.remove_marks(graph)
+        # The interpreter returns the last output only.
+        graph.makeMultiOutputIntoTuple()
+        self._reads = graph
+
+    def reads(self, *tensors: torch.Tensor) -> Sequence[torch.Tensor]:
+        """The sizes that Python would read for other arguments, if it went the same way."""
+        if self._reads is None:
+            return ()
+        found: Sequence[torch.Tensor] = _C._jit_interpret_graph(self._reads, (self.code, *tensors))
+        return found
 
     def __call__(self, *tensors: torch.Tensor) -> object:
         """Runs the trace."""
@@ -90,8 +126,10 @@ class ModuleTrace:
                 storages[name] = (storage.data_ptr(), storage.nbytes(), storage)
         serializer.serialize(self.code, 0)
         serializer.write_files("code/")
-        for kind, names in (("parameters", self.parameters), ("buffers", self.buffers)):
-            text = "\n".join(names).encode()
+        classes = [f"{name} {of}" for name, of in self.classes.items()]
+        lists = ("parameters", self.parameters), ("buffers", self.buffers), ("classes", classes)
+        for kind, lines in lists:
+            text = "\n".join(lines).encode()
             writer.write_record(f"pt2onnx/{kind}", text, len(text))
         writer.write_end_of_file()
         return Package(file.getvalue(), list(storages.items()))
@@ -156,12 +194,14 @@ def _tree(module: torch.nn.Module) -> ModuleTrace:
     unit = _C.CompilationUnit()
     tensor_type = _C.TensorType.get()
     made: dict[int, Any] = {}
-    trace = ModuleTrace(unit, None, [], {}, {}, {})
+    trace = ModuleTrace(unit, None, [], {}, {}, {}, {})
 
-    def one(part: torch.nn.Module, path: str) -> Any:
+    def one(part: torch.nn.Module, path: str, inner: Callable[..., Any]) -> Any:
         if id(part) in made:
             return made[id(part)]
-        name = cast(Any, torch)._jit_internal._qualified_name(type(part))
+        # The archive has a file for each name before the last dot.
+        name = f"__torch__.m{len(made)}"
+        trace.classes[name] = cast(Any, torch)._jit_internal._qualified_name(type(part))
         code = made[id(part)] = _C.ScriptModule(name, unit, True)
         plain = {key: value for key, value in vars(part).items() if type(value) is torch.Tensor}
         for key, value in {**part._parameters, **part._buffers, **plain}.items():
@@ -173,11 +213,12 @@ def _tree(module: torch.nn.Module) -> ModuleTrace:
                 kind[f"{path}{key}"] = value
         for key, child in part._modules.items():
             if child is not None:
-                inner = one(child, f"{path}{key}.")
-                code._register_attribute(key, inner._type(), inner)
+                found = inner(child, f"{path}{key}.", inner)
+                code._register_attribute(key, found._type(), found)
         return code
 
-    trace.code = one(module, "")
+    # A function that names itself would keep the trace until the garbage collector finds it.
+    trace.code = one(module, "", one)
     trace.modules = list(made.values())
     return trace
 

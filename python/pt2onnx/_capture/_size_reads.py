@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import dis
 import functools
+import sys
+import types
 import warnings
 from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any, cast
@@ -15,13 +18,16 @@ import torch
 
 from .._conditions import FAR
 from . import _patches
-from ._jit import JitNode, JitValue
+from ._jit import JitGraph, JitNode, JitValue
 
 #: Operators that read the sizes of a tensor.
 _SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "aten::numel"))
 
 #: Ways in which Python reads a tensor.
 _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
+
+#: The node that marks a read, which the tracer would leave out, and its attribute.
+_MARK, _AT = "prim::Print", "pt2onnx_read"
 
 
 @dataclasses.dataclass
@@ -31,7 +37,8 @@ class SizeReads:
     ``any`` is whether there were some, ``branches`` whether one decided a branch, and ``numbers``
     are those that the code computes with. ``ints`` is whether ``int`` made a number of one.
     ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
-    a size is another one than the number.
+    a size is another one than the number. ``decisions`` are the ways of the reads that may decide
+    what the code does, and what they gave: the graph has a mark of each.
     """
 
     any: bool = False
@@ -39,6 +46,52 @@ class SizeReads:
     ints: bool = False
     keys: bool = False
     numbers: set[int] = dataclasses.field(default_factory=set[int])
+    decisions: list[tuple[str, object]] = dataclasses.field(
+        default_factory=list[tuple[str, object]]
+    )
+
+    def read(self, name: str, tensor: torch.Tensor, result: object, sizes: SizeReads) -> None:
+        """Adds a read.
+
+        Args:
+            name: The way.
+            tensor: The tensor.
+            result: Its value.
+            sizes: The origin of the tensor.
+        """
+        self.any = True
+        if name == "__index__" and _is_subscript(sys._getframe(2)):
+            # The tracer records slices.
+            return
+        self.branches = self.branches or name == "__bool__"
+        self.ints = self.ints or name == "__int__"
+        self.numbers |= sizes.numbers
+        code = cast(Any, torch._C)
+        value: JitValue = code._get_value_trace(tensor)
+        mark: JitNode = code._get_tracing_state().graph().create(_MARK, [value], 0)
+        mark.i_(_AT, len(self.decisions)).insertAfter(value.node())
+        self.decisions.append((name, result))
+
+
+def _is_subscript(frame: types.FrameType) -> bool:
+    """Whether a frame is at a subscript, such as a slice. Not every version of Python shows it."""
+    name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return name.endswith(("_SUBSCR", "_SLICE"))
+
+
+def marks(graph: JitGraph) -> dict[int, JitNode]:
+    """The marks of reads in a graph, by their positions in ``decisions``."""
+    nodes = (node for node in graph.findAllNodes(_MARK) if node.hasAttribute(_AT))
+    return {node.i(_AT): node for node in nodes}
+
+
+def remove_marks(graph: JitGraph) -> None:
+    """Removes the marks of reads from a graph, and what is computed for them alone."""
+    nodes = [node for node in graph.findAllNodes(_MARK) if node.hasAttribute(_AT)]
+    for node in nodes:
+        node.destroy()
+    if nodes:
+        cast(Any, torch._C)._jit_pass_dce(graph)
 
 
 @contextlib.contextmanager
@@ -68,10 +121,7 @@ def dropped(
             if warned or silent:
                 sizes = origin(self, static)
                 if sizes and sizes.any:
-                    found.any = True
-                    found.branches = found.branches or name == "__bool__"
-                    found.ints = found.ints or name == "__int__"
-                    found.numbers |= sizes.numbers
+                    found.read(name, self, result, sizes)
                 if sizes:
                     del caught[count:]
             return result

@@ -243,6 +243,24 @@ def _is_of_same_sizes(traced: Traced, other: Call) -> bool:
     return all(one.value.shape == leaf.value.shape for one, leaf in pairs)
 
 
+def goes_same_way(traced: Traced, other: Call) -> bool:
+    """Whether the code surely does the same with other arguments as it did where it was traced: all
+    that it read were sizes, and what decides is what it was."""
+    code, decisions = traced.code, traced.sizes.decisions
+    if traced.notes or traced.writes or traced.sizes.keys or not isinstance(code, ModuleTrace):
+        return False
+    inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
+    try:
+        with other.snapshot.memory_kept(), torch.no_grad():
+            reads = code.reads(*inputs)
+    except RuntimeError:
+        # The trace takes no such arguments.
+        return False
+    pairs = zip(reads, decisions, strict=False)
+    same = all(getattr(tensor, way)() == result for tensor, (way, result) in pairs)
+    return same and len(reads) == len(decisions)
+
+
 def check_own(traced: Traced) -> None:
     """Compares a trace with the module for its own arguments: sizes are tensors in a trace, which
     are other keys of a dict.
@@ -458,6 +476,11 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
     writes = writes or versions != _versions(module)
     gradients.check()
     _inline_functions(code)
+    if sizes.decisions:
+        if isinstance(code, ModuleTrace):
+            code.keep_reads()
+        for graph in graphs(code):
+            _size_reads.remove_marks(graph)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
     notes = [_note(w) for w in of_tracer if w.filename != __file__]

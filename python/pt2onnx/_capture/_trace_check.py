@@ -149,6 +149,8 @@ def _check_hidden(
             return
         given = sizes.at(point)
         call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
+        if _trace.goes_same_way(traced, call):
+            continue
         try:
             numbers = sorted(_numbers(traced.at(call)) - own)[:_NUMBERS]
         except Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -12,10 +13,15 @@ import pt2onnx
 import pytest
 import torch
 from helpers import Call, same
-from pt2onnx._capture import _patience, _trace
+from pt2onnx._capture import _module_trace, _patience, _trace
 from pt2onnx._capture._torch_export import Call as Captured
+from pt2onnx._state import Snapshot
 
 X = torch.rand(4, 8)
+
+
+def _call(module: torch.nn.Module, *args: torch.Tensor, shapes: object = None) -> Captured:
+    return Captured(module, args, {}, shapes, Snapshot(module, args))
 
 
 def exported(function: Callable[..., Any], x: torch.Tensor = X) -> pt2onnx.ONNXProgram:
@@ -179,6 +185,66 @@ def test_one_trace_of_a_call(function: Callable[..., Any], monkeypatch: pytest.M
             dynamic_axes=axes,
         )
     assert made.count([(4, 8), (4, 8)]) == 1
+
+
+class Limited(torch.nn.Module):
+    """Does the same with rows of up to 64 elements, by two ways."""
+
+    def __init__(self, border: int) -> None:
+        super().__init__()
+        self.border = border
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x[:, :64] if x.shape[1] > self.border else x) + 1
+
+
+@pytest.mark.parametrize("border", [1, 8])
+def test_other_sides_of_branches(border: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is traced there as well, unless its code does the same at all sizes but 1."""
+    made: list[Any] = []
+    once = _trace.trace_call
+
+    def counted(call: Captured, run: _trace.Run, **options: Any) -> Any:
+        made.append(call)
+        return once(call, run, **options)
+
+    monkeypatch.setattr(_trace, "trace_call", counted)
+    module = torch.nn.Sequential(Limited(border), torch.nn.ReLU())
+    axes = {"x": {0: "n", 1: "m"}}
+    x = torch.rand(2, 7)
+    program = pt2onnx.export(module, (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    if border == 1:
+        assert len(made) == 1
+    for size in (2, 7, 9, 100):
+        x = torch.rand(3, size)
+        same(program(x), module(x))
+
+
+def test_graphs_of_traces() -> None:
+    """They have no calls of inner modules, and no marks of reads."""
+    inner = torch.nn.Sequential(Limited(1), torch.nn.Softplus())
+    module = torch.nn.Sequential(torch.nn.Sequential(inner, inner), torch.nn.ReLU()).eval()
+    program = _trace.trace_call(_call(module, X, shapes=({1: "n"},)), None)
+    assert isinstance(program.code, _module_trace.ModuleTrace)
+    kinds = [node.kind() for node in program.graph.nodes()]
+    assert kinds.count("aten::softplus") == 2
+    assert not {"prim::CallMethod", "prim::Print"} & set(kinds)
+    assert [[bool(read) for read in program.code.reads(torch.rand(3, n))] for n in (1, 2)] == [
+        [False, False],
+        [True, True],
+    ]
+    nodes = [node.kind() for graph in _trace.graphs(program.code) for node in graph.nodes()]
+    assert "prim::Print" not in nodes
+
+
+def test_traces_are_freed_at_once() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        exported(lambda x: x + 1)
+        assert not [one for one in gc.get_objects() if type(one) is _module_trace.ModuleTrace]
+    finally:
+        gc.enable()
 
 
 class Strided(torch.nn.Module):
