@@ -176,8 +176,23 @@ def trace(
     def no_name(_: object) -> str:
         return ""
 
+    def call(self: Any, *args: object, **kwargs: object) -> object:
+        state = _C._get_tracing_state()
+        name = scopes.get(self)
+        if not state or self._compiled_call_impl is not None or _has_hooks(self):
+            return self._wrapped_call_impl(*args, **kwargs)
+        if not name:
+            return self.forward(*args, **kwargs)
+        state.push_scope(name)
+        try:
+            return self.forward(*args, **kwargs)
+        finally:
+            state.pop_scope()
+
     with (
-        _patches.applied("trace", {"_trace_module_map": lambda _: scopes}),
+        _patches.applied(
+            "trace", {"_trace_module_map": lambda _: scopes, "__call__": lambda _: call}
+        ),
         _without_autocast_cache(),
         _serialize.without_gc(),
         _unoptimized(),
@@ -187,6 +202,15 @@ def trace(
         )
     traced.seconds = time.process_time() - start
     return traced
+
+
+#: The hooks of a module, and those of all.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _has_hooks(module: torch.nn.Module) -> bool:
+    of_all = torch.nn.modules.module
+    return any(getattr(module, name) or getattr(of_all, f"_global{name}") for name in _HOOKS)
 
 
 def _tree(module: torch.nn.Module) -> ModuleTrace:

@@ -191,6 +191,13 @@ PATCHES = (
         "2.6-",
         "nodes keep the paths of modules without a ScriptModule of Python for each",
     ),
+    Patch(
+        "trace",
+        "torch.nn:Module",
+        "__call__",
+        "2.6-",
+        "the tracer writes down the stack at each operator, with three frames for each module",
+    ),
     *(
         Patch(
             "reads",

@@ -237,6 +237,18 @@ def test_graphs_of_traces() -> None:
     assert "prim::Print" not in nodes
 
 
+def test_hooks_run_in_traces() -> None:
+    module = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sigmoid())
+    module[0].register_forward_hook(lambda *given: given[-1] * 2)
+    module[1].register_forward_pre_hook(lambda _, given: (given[0] + 1,))
+    program = pt2onnx.export(module, (X,), dynamo=False)
+    same(program(X), module(X))
+    with torch.nn.modules.module.register_module_forward_hook(lambda *given: given[-1] - 1):
+        program = pt2onnx.export(module, (X,), dynamo=False)
+        want = module(X)
+    same(program(X), want)
+
+
 def test_traces_are_freed_at_once() -> None:
     gc.collect()
     gc.disable()
