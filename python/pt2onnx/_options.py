@@ -65,7 +65,8 @@ class RewriteOptions(TypedDict, total=False):
     """Give weights of ``dynamic-int8`` and ``static-int8`` a sign: faster on processors with
     VNNI, wrong on older x86 ones."""
     accuracy_level: int | None
-    """``accuracy_level`` of ONNX Runtime's MatMulNBits, 0 to 4."""
+    """``accuracy_level`` of ONNX Runtime's MatMulNBits, 0 to 4; 4 computes with integers of 8
+    bits. Default: 4 for ``ort-genai``, else ONNX Runtime's."""
     compress_include: str | Sequence[str] | None
     """Compress only these weights, by name or by operator: ``encoder.*``, ``MatMul``."""
     compress_exclude: str | Sequence[str] | None

@@ -115,6 +115,20 @@ fn wrong_options() {
 }
 
 #[test]
+fn integers_are_multiplied_as_by_the_builder_of_onnxruntime_genai() {
+    for (given, level) in [
+        (json!({"target": "ort-genai", "quantize": "int4"}), Some(4)),
+        (json!({"target": "ort-genai", "quantize": "int4", "accuracy-level": 1}), Some(1)),
+        (json!({"target": "ort-genai", "quantize": "int8"}), None),
+        (json!({"target": "ort", "quantize": "int4"}), None),
+    ] {
+        let options: Options = serde_json::from_value(given).unwrap();
+        assert_eq!(options.compression().accuracy_level, level);
+        options.check_compression().unwrap();
+    }
+}
+
+#[test]
 fn what_is_not_understood() {
     for (given, said) in [
         (json!({"opsets": 18}), "unknown field `opsets`"),

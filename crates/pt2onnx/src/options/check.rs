@@ -110,6 +110,9 @@ impl Options {
 
     /// Options of compression, for [`OnnxProgram::compress`](crate::OnnxProgram::compress).
     pub fn compression(&self) -> pt2onnx_compress::Options {
+        // As onnxruntime-genai's own builder.
+        let int4 = self.quantize == Some(Quantize::Int4);
+        let faster = (int4 && self.target == Target::OrtGenai).then_some(4);
         pt2onnx_compress::Options {
             cast_weights: self.cast_weights,
             precision: self.precision,
@@ -119,7 +122,7 @@ impl Options {
             zero_points: self.zero_points,
             signed: self.signed,
             ort: self.target.takes_contrib_ops(),
-            accuracy_level: self.accuracy_level,
+            accuracy_level: self.accuracy_level.or(faster),
             include: self.compress_include.clone(),
             exclude: self.compress_exclude.clone(),
             min_elements: self.min_elements,

@@ -167,8 +167,10 @@ declare_options! {
         /// Give weights of `dynamic-int8` and `static-int8` a sign: faster on processors with VNNI,
         /// wrong on older x86 ones.
         pub signed: bool;
-        /// `accuracy_level` of ONNX Runtime's MatMulNBits, 0 to 4.
-        pub accuracy_level: Option<u8>, value_name = "LEVEL";
+        /// `accuracy_level` of ONNX Runtime's MatMulNBits, 0 to 4; 4 computes with integers of 8
+        /// bits.
+        pub accuracy_level: Option<u8>,
+            value_name = "LEVEL", unset = "4 for `ort-genai`, else ONNX Runtime's";
         /// Compress only these weights, by name or by operator: `encoder.*`, `MatMul`.
         pub compress_include: Vec<String>, value_name = "NAME,OP";
         /// Do not compress these weights, by name or by operator.
