@@ -102,14 +102,14 @@ def convert_program(
 def choose(
     programs: Sequence[Program],
     tree: Tree,
-    dims: Mapping[str, tuple[str, int]],
+    dims: Mapping[str, tuple[str, int | None]],
     ranges: Mapping[str, tuple[int, int | None]],
     tested: Sequence[str],
 ) -> Program: ...
 def split(
     programs: Sequence[Program],
     tree: Tree,
-    dims: Mapping[str, tuple[str, int]],
+    dims: Mapping[str, tuple[str, int | None]],
     ranges: Mapping[str, tuple[int, int | None]],
 ) -> list[tuple[int, list[str], Program]]: ...
 def open_model(path: str) -> Program: ...

@@ -20,7 +20,7 @@ pub fn choose(
     py: Python<'_>,
     programs: Vec<Py<Program>>,
     tree: &Bound<'_, PyAny>,
-    dims: BTreeMap<String, (String, usize)>,
+    dims: BTreeMap<String, (String, Option<usize>)>,
     ranges: BTreeMap<String, (i64, Option<i64>)>,
     tested: Vec<String>,
 ) -> PyResult<Program> {
@@ -41,7 +41,7 @@ pub fn split(
     py: Python<'_>,
     programs: Vec<Py<Program>>,
     tree: &Bound<'_, PyAny>,
-    dims: BTreeMap<String, (String, usize)>,
+    dims: BTreeMap<String, (String, Option<usize>)>,
     ranges: BTreeMap<String, (i64, Option<i64>)>,
 ) -> PyResult<Vec<(usize, Vec<String>, Program)>> {
     let tree = read(tree, MAX_DEPTH)?;
@@ -55,7 +55,7 @@ pub fn split(
 }
 
 fn sizes_of(
-    dims: BTreeMap<String, (String, usize)>,
+    dims: BTreeMap<String, (String, Option<usize>)>,
     ranges: BTreeMap<String, (i64, Option<i64>)>,
     tested: Vec<String>,
 ) -> SizesOfInputs {

@@ -23,7 +23,7 @@ fn decide(condition: &str, yes: Tree, no: Tree) -> Tree {
 
 fn sizes(places: &[(&str, &str, usize)]) -> SizesOfInputs {
     let place = |(name, input, axis): &(&str, &str, usize)| {
-        ((*name).to_owned(), ((*input).to_owned(), *axis))
+        ((*name).to_owned(), ((*input).to_owned(), Some(*axis)))
     };
     SizesOfInputs { places: places.iter().map(place).collect(), ..SizesOfInputs::default() }
 }
@@ -159,6 +159,21 @@ fn conditions_are_as_in_python() {
     let tree = decide("t <= 8", Tree::Model(0), Tree::Refused("long".into()));
     let merged = OnnxProgram::choose(&programs, &tree, &known).unwrap();
     assert!(!graph(&merged).contains("If"));
+}
+
+#[test]
+fn an_input_of_one_element_chooses() {
+    let made = |op: &str, more: &str| {
+        program(&format!("g (float[n] x{more}, bool[1] used) => (float[n] y) {{ y = {op} (x) }}"))
+    };
+    let models = [made("Exp", ", float[n] past"), made("Neg", "")];
+    let tree = decide("used >= 1", Tree::Model(0), Tree::Model(1));
+    let mut known = SizesOfInputs::default();
+    known.places.insert("used".into(), ("used".into(), None));
+    let both = OnnxProgram::choose(&models.each_ref(), &tree, &known).unwrap();
+    let text = graph(&both);
+    assert!(text.contains("y = If") && text.contains("> (used)"), "{text}");
+    assert!(text.contains("past"), "{text}");
 }
 
 #[test]

@@ -16,8 +16,9 @@ use pt2onnx_writer::SaveOptions;
 /// The sizes by which [`OnnxProgram::choose`] chooses.
 #[derive(Clone, Debug, Default)]
 pub struct SizesOfInputs {
-    /// Where each size is read, by its name in conditions: an input and its axis.
-    pub places: IndexMap<String, (String, usize)>,
+    /// Where each size is read, by its name in conditions: an input and its axis, or None for an
+    /// input of one element, whose condition is whether it is true.
+    pub places: IndexMap<String, (String, Option<usize>)>,
     /// The values that sizes may have; any size is 0 or more.
     pub ranges: Vec<(String, Range)>,
     /// Conditions that only tests have joined, for the metadata of the model.
@@ -67,7 +68,7 @@ impl OnnxProgram {
     /// let leaves = Box::new((Tree::Model(0), Tree::Model(1)));
     /// let tree = Tree::If(Expr::parse("n <= 8")?, leaves);
     /// let mut sizes = SizesOfInputs::default();
-    /// sizes.places.insert("n".into(), ("x".into(), 0));
+    /// sizes.places.insert("n".into(), ("x".into(), Some(0)));
     /// let both = OnnxProgram::choose(&[&short, &long], &tree, &sizes)?;
     /// assert!(both.to_text().contains("y = If"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -178,7 +179,7 @@ impl OnnxProgram {
             let shape = data.ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.as_ref());
             for (axis, size) in shape.into_iter().flatten().enumerate() {
                 let Some(symbol) = size.as_symbol().filter(|_| !is_unknown(size)) else { continue };
-                let place = (data.name.as_deref().unwrap_or_default().to_owned(), axis);
+                let place = (data.name.as_deref().unwrap_or_default().to_owned(), Some(axis));
                 let same = places.iter().find(|(_, known)| **known == place);
                 let name = match same {
                     Some((name, _)) => name.clone(),

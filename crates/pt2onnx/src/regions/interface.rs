@@ -7,8 +7,9 @@ use pt2onnx_ir::{Model, TensorType, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where each size is read, by its name: an input and its axis.
-pub(crate) type Places = IndexMap<String, (String, usize)>;
+/// Where each size is read, by its name: an input and its axis, or None for an input of one element,
+/// whose condition is whether it is true.
+pub(crate) type Places = IndexMap<String, (String, Option<usize>)>;
 
 /// The inputs of all models by name, with types that hold for all of them.
 pub(super) struct Interface {
@@ -39,6 +40,7 @@ impl Interface {
             }
         }
         for (symbol, (input, axis)) in places {
+            let Some(axis) = axis else { continue };
             let ty = inputs.get_mut(input).and_then(Option::as_mut);
             let size = match ty {
                 Some(Type::Tensor(TensorType { shape: Some(sizes), .. })) => sizes.get_mut(*axis),

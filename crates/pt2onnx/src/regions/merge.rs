@@ -47,18 +47,22 @@ pub(crate) fn merge(
         .places
         .iter()
         .filter_map(|(symbol, (input, axis))| {
-            Some((symbol.as_str().into(), *inputs.get(input)?, *axis))
+            Some((symbol.as_str().into(), *inputs.get(input)?, (*axis)?))
         })
         .collect();
     let mut conditions = Vec::new();
-    plan.tree.each_condition(&mut |condition| conditions.push(condition.clone()));
+    let mut of_flags: Vec<(Expr, Value)> = Vec::new();
+    plan.tree.each_condition(&mut |condition| match flag(condition, decision.places, &inputs) {
+        Some(value) => of_flags.push((condition.clone(), value)),
+        None => conditions.push(condition.clone()),
+    });
     let values = compute_conditions(&mut merged, &conditions, &sources)?;
     let mut branches = Branches {
         merged: &mut merged,
         models: &models,
         inputs: &inputs,
         outputs: &outputs,
-        conditions: conditions.into_iter().zip(values).collect(),
+        conditions: conditions.into_iter().zip(values).chain(of_flags).collect(),
         weights: Weights::default(),
     };
     let results = branches.put(&plan.tree, Model::MAIN);
@@ -77,6 +81,13 @@ pub(crate) fn merge(
     merged.metadata.push((REGIONS.into(), described(&plan, decision.tested).as_str().into()));
     merged.assign_names();
     Ok(merged)
+}
+
+/// The input that decides a condition by its one element.
+fn flag(condition: &Expr, places: &Places, inputs: &FxHashMap<String, Value>) -> Option<Value> {
+    let symbols = condition.symbols();
+    let place = symbols.iter().find_map(|symbol| places.get(&**symbol));
+    place.filter(|(_, axis)| axis.is_none()).and_then(|(input, _)| inputs.get(input).copied())
 }
 
 /// The models that sizes take, each with the conditions under which it is chosen, as text.
