@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import torch
@@ -36,12 +37,19 @@ __all__ = ["SubModel", "export", "generation_models", "register"]
 
 @dataclasses.dataclass(frozen=True)
 class SubModel:
-    """A model of those that a text generator needs: arguments of ``pt2onnx.export``."""
+    """A model of those that a text generator needs: arguments of ``pt2onnx.export``.
+
+    ``one_token`` are arguments of one token. A model that takes another way for them than for
+    several has to be captured twice (``is_twice``), as ``export`` does.
+    """
 
     model: torch.nn.Module
     kwargs: dict[str, Any]
     dynamic_shapes: dict[str, Any]
-    output_names: str | None = None
+    output_names: list[str] | str | None = None
+    input_names: list[str] | None = None
+    one_token: dict[str, Any] | None = None
+    is_twice: bool = False
 
 
 def register() -> None:
@@ -77,7 +85,7 @@ def generation_models(
         The models by the names that optimum gives to their files.
 
     Raises:
-        ValueError: The model does not take ``input_ids``.
+        ValueError: pt2onnx knows no example for the main input of the model.
     """
     from . import _generation
 
@@ -86,59 +94,57 @@ def generation_models(
 
 
 def export(
-    model: torch.nn.Module,
+    model: torch.nn.Module | str | os.PathLike[str],
     folder: str | os.PathLike[str],
+    task: str | None = None,
     *,
     tokenizer: Any = None,
+    layout: Literal["optimum", "genai", "transformers.js"] | None = None,
+    dtypes: Sequence[str] | None = None,
+    merge_decoders: bool = False,
+    verify: bool = False,
     **options: Any,
 ) -> dict[str, ONNXProgram]:
-    """Exports a model of transformers for text generation, as ``optimum-cli export onnx --task
-    text-generation-with-past`` does: the files of ``generation_models``, ``config.json`` and
-    ``generation_config.json``.
+    """Exports a model of transformers as a folder that a runtime loads: its ONNX models with the
+    names of optimum's, ``config.json``, ``generation_config.json``, and the files of the tokenizer,
+    the processor and the chat template. All files are written, or none.
 
-    With ``target="ort-genai"``, the folder is one that onnxruntime-genai loads: with
-    ``genai_config.json``, and with attention that keeps past and present in one buffer. Rows of a
-    batch are then padded on the right, as onnxruntime-genai pads them, and ``max_positions`` is the
-    number of tokens of the model's configuration. For the targets ``ort`` and
-    ``ort-genai``, the opset is 24 if none is given.
+    A model that generates tokens gives the files of ``generation_models``, another one
+    ``model.onnx``.
 
     Args:
-        model: The model.
-        folder: The folder of the files.
+        model: The model, or a folder of ``save_pretrained``.
+        folder: The folder of the files. Other files in it stay.
+        task: A task in optimum's words, such as ``"text-generation"``, ``"fill-mask"`` or
+            ``"image-classification"``. By default that of the model's class;
+            ``"feature-extraction"`` is that of classes without a head.
         tokenizer: A tokenizer or processor of transformers, whose files are saved, too.
-        **options: Those of ``pt2onnx.export``.
+        layout: ``"optimum"`` is the default. ``"genai"``, that of ``target="ort-genai"``, is a
+            folder that onnxruntime-genai loads: with ``genai_config.json``, and with attention that
+            keeps past and present in one buffer; rows of a batch are then padded on the right, and
+            ``max_positions`` is the number of tokens of the model's configuration.
+            ``"transformers.js"`` has the models in ``onnx/``, one file for each of ``dtypes``, and
+            the decoders in one file.
+        dtypes: The element types for transformers.js, all from one capture: ``"fp32"``,
+            ``"fp16"``, ``"q8"``, ``"int8"``, ``"uint8"``, ``"q4"``, ``"q4f16"``. By default
+            ``["fp32"]``.
+        merge_decoders: Whether both decoders of an encoder-decoder model are also one file,
+            ``decoder_model_merged.onnx``, whose input ``use_cache_branch`` chooses.
+        verify: Whether to compare with the model: its tokens in ONNX Runtime, or its outputs.
+        **options: Those of ``pt2onnx.export``. For the targets ``ort`` and ``ort-genai``, the opset
+            is 24 if none is given.
 
     Returns:
         The models by the names of their files, without ``.onnx``.
 
     Raises:
-        ValueError: onnxruntime-genai cannot run the model, with ``target="ort-genai"``.
-        Exception: The errors of ``pt2onnx.export`` and ``generation_models``.
+        ValueError: The options contradict each other, the model does not have the task, the folder
+            has no model, or onnxruntime-genai cannot run it.
+        OnnxExporterError: The files generate other tokens than the model, with ``verify=True``.
+        Exception: The errors of ``pt2onnx.export``.
     """
-    from .._export import export as export_one
-    from . import _genai
+    from . import _package
 
-    genai = _genai.checked(model, options)
-    if options.get("target") in ("ort", _genai.TARGET) and options.get("opset_version") is None:
-        options["opset_version"] = 24
-    if genai and options.get("max_positions") is None:
-        options["max_positions"] = _genai.context_length(model)
-    os.makedirs(folder, exist_ok=True)
-    made: dict[str, ONNXProgram] = {}
-    for name, part in generation_models(model).items():
-        given: dict[str, Any] = {
-            "output_names": part.output_names,
-            "dynamic_shapes": part.dynamic_shapes,
-            **options,
-        }
-        path = os.path.join(folder, f"{name}.onnx")
-        made[name] = export_one(part.model, (), path, kwargs=part.kwargs, **given)
-        if genai:
-            cache, program = part.kwargs["past_key_values"], made[name]
-            _genai.write(folder, model, cache, program.input_names, program.report)
-    # transformers adds attributes that a module does not have.
-    of_transformers: Any = model
-    for part_of_model in (of_transformers.config, of_transformers.generation_config, tokenizer):
-        if part_of_model is not None:
-            part_of_model.save_pretrained(folder)
-    return made
+    return _package.export(
+        model, os.fspath(folder), task, tokenizer, layout, dtypes, merge_decoders, verify, options
+    )

@@ -28,8 +28,14 @@ _NAMES = {
     "cross_attention_cache": "encoder",
 }
 
-#: The attributes of a layer with a sliding window that a dynamic layer has.
-_OF_DYNAMIC_LAYER = ("keys", "values", "is_initialized", "dtype", "device")
+#: Layers with a sliding window, and those that keep all tokens.
+_WINDOWED = {
+    "DynamicSlidingWindowLayer": "DynamicLayer",
+    "LinearAttentionAndSlidingWindowAttentionLayer": "LinearAttentionAndFullAttentionLayer",
+}
+
+#: The attributes that only layers with a sliding window have.
+_OF_WINDOWS = ("sliding_window", "cumulative_length", "_sliding_window_tensor")
 
 #: The attributes in which layers count tokens.
 _COUNTS = ("cumulative_length", "cumulative_length_int")
@@ -70,15 +76,19 @@ def is_cache(value: object) -> TypeGuard[Any]:
 
 def named_tensors(cache: object) -> list[Named]:
     """The tensors of a cache with their names: ``0.key``."""
+    return packed(cache)[1]
+
+
+def packed(value: object) -> tuple[object, list[Named]]:
+    """A value as a tree without its tensors, and these with their names."""
     leaves: list[Named] = []
-    _packed(cache, "", leaves)
-    return leaves
+    tree = _packed(value, "", leaves)
+    return tree, leaves
 
 
 def _flatten(cache: object) -> tuple[list[torch.Tensor], str]:
-    leaves: list[Named] = []
-    context = json.dumps(_packed(cache, "", leaves))
-    return [leaf for _, leaf in leaves], context
+    tree, leaves = packed(cache)
+    return [leaf for _, leaf in leaves], json.dumps(tree)
 
 
 def _flatten_by_spec(cache: object, _: object) -> list[torch.Tensor]:
@@ -88,14 +98,13 @@ def _flatten_by_spec(cache: object, _: object) -> list[torch.Tensor]:
 def _flatten_with_keys(
     cache: object,
 ) -> tuple[list[tuple[_pytree.KeyEntry, torch.Tensor]], str]:
-    leaves: list[Named] = []
-    context = json.dumps(_packed(cache, "", leaves))
+    tree, leaves = packed(cache)
     key: Callable[[str], _pytree.KeyEntry] = cast(Any, _pytree).MappingKey
-    return [(key(name), leaf) for name, leaf in leaves], context
+    return [(key(name), leaf) for name, leaf in leaves], json.dumps(tree)
 
 
 def _unflatten(leaves: Iterable[object], context: str) -> object:
-    return _unpacked(json.loads(context), iter(leaves))
+    return unpacked(json.loads(context), iter(leaves))
 
 
 def _packed(value: object, name: str, leaves: list[Named]) -> object:
@@ -128,11 +137,11 @@ def _packed(value: object, name: str, leaves: list[Named]) -> object:
     if attributes is None:
         path = f"{kind.__module__}.{kind.__qualname__}"
         raise TypeError(f"pt2onnx cannot export a cache that holds a {path}")
-    if kind.__name__ == "DynamicSlidingWindowLayer":
+    if kind.__name__ in _WINDOWED:
         # The model keeps all tokens: the start of the window would be fixed when it is captured.
         # Its mask hides what is outside.
-        kind = sys.modules[kind.__module__].DynamicLayer
-        attributes = {key: attributes[key] for key in _OF_DYNAMIC_LAYER if key in attributes}
+        kind = getattr(sys.modules[kind.__module__], _WINDOWED[kind.__name__])
+        attributes = {key: attributes[key] for key in attributes if key not in _OF_WINDOWS}
     found = [
         [key, _packed(item, _joined(name, _NAMES.get(key, key)), leaves)]
         for key, item in attributes.items()
@@ -150,10 +159,10 @@ def _joined(name: str, step: str) -> str:
     return f"{name}.{step}" if name else step
 
 
-def _unpacked(packed: Any, leaves: Iterator[object]) -> object:
-    """The reverse of ``_packed``."""
+def unpacked(packed: Any, leaves: Iterator[object]) -> object:
+    """The reverse of ``packed``."""
     if isinstance(packed, list):
-        return [_unpacked(item, leaves) for item in cast(list[object], packed)]
+        return [unpacked(item, leaves) for item in cast(list[object], packed)]
     if not isinstance(packed, dict):
         return packed
     entries = cast(dict[str, Any], packed)
@@ -164,7 +173,7 @@ def _unpacked(packed: Any, leaves: Iterator[object]) -> object:
         return found if isinstance(found, torch.dtype) else torch.device(entries["torch"])
     if "class" in entries:
         return _found(entries["class"])
-    items = {key: _unpacked(item, leaves) for key, item in entries["items"]}
+    items = {key: unpacked(item, leaves) for key, item in entries["items"]}
     if "object" not in entries:
         return items
     kind = _found(entries["object"])

@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from .. import _errors, _files
 from . import _caches
 
@@ -52,7 +50,7 @@ def write(
     """
     keys = [name for name in inputs if name.endswith(".key")]
     values = [name for name in inputs if name.endswith(".value")]
-    tensors = [tensor for _, tensor in _caches.named_tensors(cache)]
+    tensors = [] if cache is None else [one for _, one in _caches.named_tensors(cache)]
     unknown = [name for name in inputs if name not in {*_INPUTS, *keys, *values}]
     same = len({tuple(tensor.shape) for tensor in tensors}) == 1
     if unknown or not keys or len(keys) != len(values) or not same:
@@ -110,7 +108,7 @@ def write(
         },
         indent=2,
     )
-    _files.replace(os.path.join(folder, FILE), lambda path: _write(path, f"{text}\n"))
+    _files.replace(os.path.join(folder, FILE), lambda path: write_text(path, f"{text}\n"))
 
 
 def context_length(model: Any) -> int:
@@ -120,7 +118,8 @@ def context_length(model: Any) -> int:
     return next((number for number in given if number), _DEFAULT_LENGTH)
 
 
-def _write(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
+    """Writes a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -144,19 +143,3 @@ def _search(model: Any) -> dict[str, Any]:
     defaults = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "num_beams": 1}
     given = {name: getattr(generation, name, None) for name in defaults}
     return {name: value if given[name] is None else given[name] for name, value in defaults.items()}
-
-
-def checked(model: torch.nn.Module, options: Mapping[str, object]) -> bool:
-    """Whether the options ask for onnxruntime-genai's file.
-
-    Raises:
-        ValueError: They do, and the model has an encoder.
-    """
-    config: Any = model.config
-    asked = options.get("target") == TARGET
-    if asked and config.is_encoder_decoder:
-        raise ValueError(
-            f"the target '{TARGET}' is for decoders, and {type(model).__name__} has an encoder: "
-            "give target='ort'"
-        )
-    return asked

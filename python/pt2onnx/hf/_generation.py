@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
+from transformers.modeling_outputs import BaseModelOutput
 
-from . import _caches
+from . import _caches, _states
+from ._inputs import BATCH, HEIGHT, LENGTH, WIDTH, Examples, Input
 
 #: Names of dimensions, those of optimum where it names them.
-_BATCH, _LENGTH, _PAST = "batch_size", "sequence_length", "past_sequence_length"
-_TOTAL, _ENCODER = "total_sequence_length", "encoder_sequence_length"
+_PAST, _TOTAL, _ENCODER = (f"{name}_sequence_length" for name in ("past", "total", "encoder"))
 
 
 class Part(NamedTuple):
@@ -20,7 +21,10 @@ class Part(NamedTuple):
     model: torch.nn.Module
     kwargs: dict[str, object]
     dynamic_shapes: dict[str, object]
-    output_names: str | None = None
+    output_names: list[str] | str | None = None
+    input_names: list[str] | None = None
+    one_token: dict[str, object] | None = None
+    is_twice: bool = False
 
 
 def generation_models(
@@ -28,62 +32,100 @@ def generation_models(
 ) -> dict[str, Part]:
     """See ``pt2onnx.hf.generation_models``."""
     _caches.register()
-    if getattr(model, "main_input_name", "input_ids") != "input_ids":
-        raise ValueError(
-            f"generation_models() is for text; {type(model).__name__} takes "
-            f"{model.main_input_name}: call pt2onnx.export for each part"
-        )
     # transformers adds attributes that a module does not have.
     of_transformers: Any = model
     if of_transformers.config.is_encoder_decoder:
         return _encoder_decoder(of_transformers, batch, length, past)
-    device = of_transformers.device
-    with torch.no_grad():
-        ids = torch.zeros(batch, past, dtype=torch.int64, device=device)
-        cache = of_transformers(input_ids=ids, use_cache=True).past_key_values
-    kwargs: dict[str, object] = {
-        "input_ids": torch.zeros(batch, length, dtype=torch.int64, device=device),
-        "attention_mask": torch.ones(batch, past + length, dtype=torch.int64, device=device),
+    return {"model": _decoder(of_transformers, batch, length, past)}
+
+
+def _decoder(model: Any, batch: int, length: int, past: int) -> Part:
+    device, parameters = model.device, inspect.signature(model.forward).parameters
+    first = {
+        "input_ids": torch.zeros(batch, past, dtype=torch.int64, device=device),
+        "attention_mask": torch.ones(batch, past, dtype=torch.int64, device=device),
     }
+    given = {name: value for name, value in first.items() if name in parameters}
+    stateful, result = _states.example(model, given)
+    ids = torch.zeros(batch, length, dtype=torch.int64, device=device)
+    mask = torch.ones(batch, past + length, dtype=torch.int64, device=device)
+    kwargs: dict[str, object] = {"input_ids": ids, "attention_mask": mask}
     shapes: dict[str, object] = {
-        "input_ids": {0: _BATCH, 1: _LENGTH},
-        "attention_mask": {0: _BATCH, 1: _TOTAL},
+        "input_ids": {0: BATCH, 1: LENGTH},
+        "attention_mask": {0: BATCH, 1: _TOTAL},
     }
-    if "position_ids" in inspect.signature(model.forward).parameters:
+    if "position_ids" in parameters:
         positions = torch.arange(past, past + length, device=device)
         kwargs["position_ids"] = positions.expand(batch, length).contiguous()
-        shapes["position_ids"] = {0: _BATCH, 1: _LENGTH}
-    kwargs |= {"past_key_values": cache, "use_cache": True}
-    shapes |= {"past_key_values": {0: _BATCH, 2: _PAST}, "use_cache": None}
-    return {"model": Part(model, kwargs, shapes)}
+        shapes["position_ids"] = {0: BATCH, 1: LENGTH}
+    own = {name: value for name, value in kwargs.items() if name in parameters}
+    one = {**own, "input_ids": ids[:, :1].clone()}
+    if "position_ids" in one:
+        one["position_ids"] = ids.new_full((batch, 1), past)
+    if "attention_mask" in one:
+        one["attention_mask"] = mask[:, : past + 1].clone()
+    if stateful is None:
+        cache = {"past_key_values": result.past_key_values, "use_cache": True}
+        shapes |= {"past_key_values": {0: BATCH, 2: _PAST}, "use_cache": None}
+        return Part(model, {**kwargs, **cache}, shapes, one_token={**one, **cache})
+    return Part(
+        stateful,
+        {"inputs": own, "states": stateful.states},
+        {"inputs": {name: shapes[name] for name in own}, "states": stateful.axes(_PAST, BATCH)},
+        ["logits", *stateful.names("present")],
+        [*own, *stateful.names("past")],
+        {"inputs": one, "states": stateful.states},
+        is_twice=True,
+    )
 
 
-class Decoder(torch.nn.Module):
-    """The decoder of an encoder-decoder model with its head."""
+class Encoder(torch.nn.Module):
+    """The encoder of an encoder-decoder model."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
+        self.model = model.get_encoder()
+        self.train(model.training)
+
+    def forward(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The states of the last layer."""
+        return {"last_hidden_state": self.model(**inputs, return_dict=True)[0]}
+
+
+class Decoder(torch.nn.Module):
+    """The decoder of an encoder-decoder model with its head.
+
+    Args:
+        model: The model.
+        width: The number of features of the encoder's states.
+    """
+
+    def __init__(self, model: Any, width: int) -> None:
+        super().__init__()
         self.model = model
+        self._width = width
         self.train(model.training)
 
     def forward(
         self,
         input_ids: torch.Tensor,
-        encoder_attention_mask: torch.Tensor,
+        encoder_attention_mask: torch.Tensor | None = None,
         encoder_hidden_states: torch.Tensor | None = None,
         past_key_values: Any = None,
     ) -> dict[str, Any]:
         """The logits, and the cache: of the first token all of it, then the decoder's."""
-        model = self.model
+        model, mask = self.model, encoder_attention_mask
         first = encoder_hidden_states is not None
-        if not first:
+        if encoder_hidden_states is None:
             # The cache has their effect on the decoder, but they must be there.
-            shape = (*encoder_attention_mask.shape, model.config.hidden_size)
-            encoder_hidden_states = torch.zeros(shape, dtype=model.dtype, device=model.device)
+            rows = (input_ids.shape[0], 1) if mask is None else mask.shape
+            encoder_hidden_states = torch.zeros(
+                (*rows, self._width), dtype=model.dtype, device=model.device
+            )
         result = model(
-            attention_mask=encoder_attention_mask,
+            **({} if mask is None else {"attention_mask": mask}),
             decoder_input_ids=input_ids,
-            encoder_outputs=(encoder_hidden_states,),
+            encoder_outputs=BaseModelOutput(encoder_hidden_states),
             past_key_values=past_key_values,
             use_cache=True,
         )
@@ -98,34 +140,89 @@ class Decoder(torch.nn.Module):
         return {"logits": result.logits, "present": present}
 
 
+class MergedDecoder(torch.nn.Module):
+    """One of the two decoders, with the inputs and outputs of both.
+
+    Args:
+        decoder: The decoder.
+        later: Whether it is for the tokens after the first.
+    """
+
+    def __init__(self, decoder: Decoder, later: bool) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self._later = later
+        self.train(decoder.training)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        encoder_hidden_states: torch.Tensor,
+        past_key_values: Any,
+        use_cache_branch: torch.Tensor,
+        encoder_attention_mask: torch.Tensor | None = None,
+    ) -> dict[str, Any]:
+        """The logits and the whole cache."""
+        result: dict[str, Any]
+        if not self._later:
+            result = self.decoder(input_ids, encoder_attention_mask, encoder_hidden_states)
+            return result
+        result = self.decoder(input_ids, encoder_attention_mask, past_key_values=past_key_values)
+        return {"logits": result["logits"], "past_key_values": past_key_values}
+
+
 def _encoder_decoder(model: Any, batch: int, length: int, past: int) -> dict[str, Part]:
-    ids = torch.zeros(batch, length, dtype=torch.int64, device=model.device)
-    mask = torch.ones_like(ids)
-    first = ids.new_zeros(batch, past)
+    main = model.main_input_name
+    examples = Examples(model, batch, length)
+    given = {name: value for name, value in examples.make((main,)).items()}
+    if main == "input_ids":
+        given["attention_mask"] = Input(torch.ones_like(given[main].value), {0: BATCH, 1: LENGTH})
+    device = model.device
+    encoder: dict[str, Any] = {name: one.value.to(device) for name, one in given.items()}
+    ids = torch.zeros(batch, length, dtype=torch.int64, device=device)
     with torch.no_grad():
-        result = model(input_ids=ids, attention_mask=mask, decoder_input_ids=first, use_cache=True)
-    rows, encoded = {0: _BATCH, 1: _LENGTH}, {0: _BATCH, 1: _ENCODER}
-    encoder: dict[str, object] = {"input_ids": ids, "attention_mask": mask}
-    decoder: dict[str, object] = {
-        "input_ids": ids.new_zeros(batch, length),
-        "encoder_attention_mask": mask,
-    }
-    shapes: dict[str, object] = {"input_ids": rows, "encoder_attention_mask": encoded}
-    cache = {
-        "self_attention_cache": {0: _BATCH, 2: _PAST},
-        "cross_attention_cache": {0: _BATCH, 2: _ENCODER},
-    }
-    made = Decoder(model)
-    encoder_shapes: dict[str, object] = {"input_ids": rows, "attention_mask": rows}
+        result = model(**encoder, decoder_input_ids=ids.new_zeros(batch, past), use_cache=True)
     states, values = result.encoder_last_hidden_state, result.past_key_values
+    rows, encoded = {0: BATCH, 1: LENGTH}, {0: BATCH, 1: _ENCODER}
+    decoder: dict[str, object] = {"input_ids": ids}
+    shapes: dict[str, object] = {"input_ids": rows}
+    if "attention_mask" in encoder:
+        decoder["encoder_attention_mask"] = encoder["attention_mask"]
+        shapes["encoder_attention_mask"] = encoded
+    cache = {
+        "self_attention_cache": {0: BATCH, 2: _PAST},
+        "cross_attention_cache": {0: BATCH, 2: _ENCODER},
+    }
+    made = Decoder(model, states.shape[-1])
+    axes = {name: _axes(examples, one) for name, one in given.items()}
     return {
-        "encoder_model": Part(model.get_encoder(), encoder, encoder_shapes, "from-tree"),
+        "encoder_model": Part(
+            Encoder(model), {"inputs": encoder}, {"inputs": axes}, "from-tree", list(encoder)
+        ),
         "decoder_model": Part(
             made,
             {**decoder, "encoder_hidden_states": states},
             {**shapes, "encoder_hidden_states": encoded},
         ),
         "decoder_with_past_model": Part(
-            made, {**decoder, "past_key_values": values}, {**shapes, "past_key_values": cache}
+            made,
+            {**decoder, "past_key_values": values},
+            {**shapes, "past_key_values": cache},
         ),
     }
+
+
+def _axes(examples: Examples, one: Input) -> dict[int, str]:
+    """The dynamic axes of an input of an encoder: images keep their sizes."""
+    return {axis: name for axis, name in one.axes.items() if name not in (HEIGHT, WIDTH)}
+
+
+def merged_parts(parts: dict[str, Part]) -> list[Part]:
+    """The decoders for the tokens after the first and for the first one, with the same inputs and
+    outputs."""
+    first, later = parts["decoder_model"], parts["decoder_with_past_model"]
+    flag = torch.ones(1, dtype=torch.bool)
+    kwargs = {**later.kwargs, **first.kwargs, "use_cache_branch": flag}
+    shapes = {**later.dynamic_shapes, **first.dynamic_shapes, "use_cache_branch": None}
+    decoder = cast(Decoder, first.model)
+    return [Part(MergedDecoder(decoder, use), kwargs, shapes) for use in (True, False)]

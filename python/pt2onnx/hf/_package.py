@@ -1,0 +1,209 @@
+"""Writes the folder of a model: all of its files, or none."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .. import _convert, _files, _option_json
+from .._program import ONNXProgram
+from . import _genai, _generation, _heads, _lengths, _options, _sources, _tasks, _verify
+
+#: The folder of models for transformers.js.
+_ONNX = "onnx"
+
+#: The name of the decoder for the first token and for others.
+_MERGED = "decoder_model_merged"
+
+#: Models of more bytes do not fit into one file.
+_LARGEST = 1_900_000_000
+
+_PARTS_OF_MERGED = ("decoder_model", "decoder_with_past_model")
+
+
+def export(
+    model: Any,
+    folder: str,
+    task: str | None,
+    tokenizer: Any,
+    layout: str | None,
+    dtypes: Sequence[str] | None,
+    merge_decoders: bool,
+    verify: bool,
+    options: Mapping[str, Any],
+) -> dict[str, ONNXProgram]:
+    """See ``pt2onnx.hf.export``."""
+    chosen, types, given = _options.settled(layout, dtypes, options)
+    loaded: Any
+    loaded, source = _sources.loaded(os.fspath(model) if hasattr(model, "__fspath__") else model)
+    of = _tasks.chosen(loaded, task)
+    _check(loaded, of, chosen, merge_decoders)
+    if chosen == "genai" and given.get("max_positions") is None:
+        given["max_positions"] = _genai.context_length(loaded)
+    writer = _Writer(loaded, of, chosen, given, verify)
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    # Scans of loops have no gradients.
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".pt2onnx-") as temporary, torch.no_grad():
+        made = writer.models(temporary, tokenizer, merge_decoders)
+        if verify:
+            _verify.check(loaded, of, made, _models(temporary, chosen))
+        if chosen == "transformers.js":
+            made |= writer.variants(temporary, made, types)
+        writer.settings(temporary, source, tokenizer)
+        _move(temporary, os.path.abspath(folder))
+    return made
+
+
+def _models(folder: str, layout: str) -> str:
+    return os.path.join(folder, _ONNX) if layout == "transformers.js" else folder
+
+
+def _check(model: Any, task: _tasks.Task, layout: str, merge: bool) -> None:
+    """Raises ValueError where a model does not have what is asked for."""
+    both = bool(getattr(model.config, "is_encoder_decoder", False)) and task.generates
+    if merge and not both:
+        raise ValueError(
+            f"merge_decoders is for models with an encoder and a decoder that generate tokens; "
+            f"{type(model).__name__} with the task {task.name!r} has one model: leave it out"
+        )
+    if layout == "genai" and (both or not task.generates):
+        raise ValueError(
+            f"the target '{_genai.TARGET}' is for decoders, and {type(model).__name__} "
+            + ("has an encoder" if both else f"has the task {task.name!r}")
+            + ": give target='ort'"
+        )
+
+
+class _Writer:
+    """Writes the files of a model into a folder."""
+
+    def __init__(
+        self, model: Any, task: _tasks.Task, layout: str, options: Mapping[str, Any], verify: bool
+    ) -> None:
+        self._model, self._task, self._layout = model, task, layout
+        self._options, self._verify = dict(options), verify
+        self._external: dict[str, bool] = {}
+
+    def models(self, folder: str, processor: Any, merge: bool) -> dict[str, ONNXProgram]:
+        """Writes the models."""
+        parts = self._parts(processor)
+        inner = _models(folder, self._layout)
+        os.makedirs(inner, exist_ok=True)
+        js = self._layout == "transformers.js"
+        made: dict[str, ONNXProgram] = {}
+        for name, part in parts.items():
+            if js and name in _PARTS_OF_MERGED:
+                continue
+            made[name] = self._write(name, part, inner)
+            if self._layout == "genai":
+                cache = part.kwargs.get("past_key_values")
+                program = made[name]
+                _genai.write(inner, self._model, cache, program.input_names, program.report)
+        if (merge or js) and _PARTS_OF_MERGED[0] in parts:
+            path = os.path.join(inner, f"{_MERGED}.onnx")
+            both = _generation.merged_parts(parts)
+            made[_MERGED] = _lengths.merged(both, path, self._saving(_MERGED))
+        return made
+
+    def _parts(self, processor: Any) -> dict[str, _generation.Part]:
+        if self._task.generates:
+            return _generation.generation_models(self._model, 2, 3, 4)
+        model = self._model
+        if _tasks.tasks_of(model)[0].name != self._task.name == "feature-extraction":
+            # The features are those before the head.
+            model = model.base_model
+        return {"model": _heads.part(model, self._task, processor)}
+
+    def _write(self, name: str, part: _generation.Part, folder: str) -> ONNXProgram:
+        path, options = os.path.join(folder, f"{name}.onnx"), self._saving(name)
+        if not self._task.generates:
+            options = {**options, "verify": self._verify}
+        return _lengths.exported(part, path, options)
+
+    def _saving(self, name: str) -> dict[str, Any]:
+        """The options of a model; those of transformers.js have files of weights of other
+        names."""
+        if self._layout != "transformers.js" or self._options.get("weights") is not None:
+            return self._options
+        tensors = (*self._model.parameters(), *self._model.buffers())
+        size = sum(one.numel() * one.element_size() for one in tensors)
+        self._external[name] = size > _LARGEST
+        if not self._external[name]:
+            return {**self._options, "weights": "embed"}
+        return {**self._options, "weights": "external", "weights_file": f"{name}.onnx_data"}
+
+    def variants(
+        self, folder: str, models: Mapping[str, ONNXProgram], dtypes: Sequence[str]
+    ) -> dict[str, ONNXProgram]:
+        """Writes the models with other element types."""
+        inner = _models(folder, self._layout)
+        made: dict[str, ONNXProgram] = {}
+        for dtype in dtypes:
+            variant = _options.VARIANTS[dtype]
+            for name, program in models.items() if variant.suffix else ():
+                file = f"{name}{variant.suffix}"
+                saving = {
+                    key: value
+                    for key, value in self._saving(file).items()
+                    if key in _option_json.SAVING
+                }
+                path = os.path.join(inner, f"{file}.onnx")
+                given: dict[str, Any] = {**variant.options, **saving}
+                made[file] = _convert.optimize(program, path, **given)
+        if "fp32" not in dtypes:
+            for name in models:
+                os.remove(os.path.join(inner, f"{name}.onnx"))
+        return made
+
+    def settings(self, folder: str, source: str | None, tokenizer: Any) -> None:
+        """Writes the configurations and the files of the tokenizer."""
+        generation = getattr(self._model, "generation_config", None)
+        for part in (self._model.config, generation, tokenizer):
+            if part is not None:
+                part.save_pretrained(folder)
+        if source is not None:
+            _sources.copy_files(source, folder)
+        if self._layout == "transformers.js":
+            self._add_js_config(os.path.join(folder, "config.json"))
+
+    def _add_js_config(self, path: str) -> None:
+        with open(path, encoding="utf-8") as file:
+            config: dict[str, Any] = json.load(file)
+        own: dict[str, Any] = {
+            "dtype": "fp32",
+            "kv_cache_dtype": {"fp16": "float32", "q4f16": "float32"},
+            "use_external_data_format": {
+                f"{name}.onnx": True for name, there in self._external.items() if there
+            },
+        }
+        config["transformers.js_config"] = own
+        text = f"{json.dumps(config, indent=2)}\n"
+        _files.replace(path, lambda made: _genai.write_text(made, text))
+
+
+def _move(source: str, folder: str) -> None:
+    """Moves files into a folder when all are written; models come after their weights.
+
+    Raises:
+        PermissionError: An existing file is read-only.
+    """
+    found = [
+        (os.path.join(root, name), os.path.relpath(os.path.join(root, name), source))
+        for root, _, names in os.walk(source)
+        for name in names
+    ]
+    for _, name in found:
+        target = os.path.join(folder, name)
+        if os.path.exists(target) and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "the file is read-only", target)
+    for path, name in sorted(found, key=lambda one: (one[1].endswith(".onnx"), one[1])):
+        target = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.replace(path, target)
