@@ -74,6 +74,11 @@ def is_cache(value: object) -> TypeGuard[Any]:
     return isinstance(value, next(cache_classes(), ()))
 
 
+def empty(model: Any) -> Any:
+    """A cache without tokens for a model."""
+    return sys.modules["transformers.cache_utils"].DynamicCache(config=model.config)
+
+
 def named_tensors(cache: object) -> list[Named]:
     """The tensors of a cache with their names: ``0.key``."""
     return packed(cache)[1]

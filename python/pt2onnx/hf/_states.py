@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -128,7 +129,7 @@ class StatefulDecoder(torch.nn.Module):
         model: The model.
         field: The name by which it takes and returns its state; None if layers keep all of it.
         state: An example of the state.
-        attributes: What layers keep.
+        kept: The tensors that layers keep.
     """
 
     def __init__(
@@ -175,7 +176,10 @@ class StatefulDecoder(torch.nn.Module):
             result: Any = self.model(**given, use_cache=True)
             new: list[torch.Tensor] = []
             if self._field is not None:
-                found = dict(_caches.named_tensors(getattr(result, self._field)))
+                # Some models fill the cache that they get, and do not return it.
+                state = getattr(result, self._field, None)
+                filled = given[self._field] if state is None else state
+                found = dict(_caches.named_tensors(filled))
                 new = [found[place] for place in self.places]
             for one in self._attributes:
                 new.append(getattr(self.model.get_submodule(one.layer), one.name))
@@ -198,16 +202,21 @@ def example(
     """A decoder with states, if the model has more than a cache of keys and values; and the result
     of a run."""
     results: list[Any] = []
+    given: dict[str, Any] = dict(inputs)
 
     def run() -> None:
         with torch.no_grad():
-            results.append(cast(Any, model)(**inputs, use_cache=True))
+            results.append(cast(Any, model)(**given, use_cache=True))
 
     with kept(model):
         found = attributes(model, run)
         result = results[0]
         field = field_of(result)
         state = getattr(result, field) if field else None
+        if field is None and _FIELDS[0] in inspect.signature(model.forward).parameters:
+            field = _FIELDS[0]
+            given[field] = state = _caches.empty(model)
+            run()
         if not found and (field is None or (field == _FIELDS[0] and is_plain(state))):
             return None, result
         return StatefulDecoder(model, field, state, found), result

@@ -7,8 +7,8 @@ use pt2onnx_ir::{Model, TensorType, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where each size is read, by its name: an input and its axis, or None for an input of one element,
-/// whose condition is whether it is true.
+/// Where each size is read, by its name: an input and its axis, or None for an input of one
+/// element, whose condition is whether it is true.
 pub(crate) type Places = IndexMap<String, (String, Option<usize>)>;
 
 /// The inputs of all models by name, with types that hold for all of them.
