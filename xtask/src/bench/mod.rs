@@ -40,6 +40,10 @@ enum Part {
     /// Exports of libraries; needs PT2ONNX_TORCH_PYTHON with the packages of bench/libraries.py,
     /// and installs optimum-onnx with its transformers into a separate folder. Only if it is named.
     Libraries,
+    /// Decoders of language models against those of onnxruntime-genai's builder and of optimum;
+    /// needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime-genai, and installs optimum-onnx
+    /// as `libraries` does. Only if it is named.
+    Decoders,
 }
 
 /// Options of `bench`.
@@ -79,7 +83,7 @@ pub fn bench(options: &Options) -> Result<()> {
     let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     let pt2onnx = match &options.pt2onnx {
         Some(built) => built.clone(),
-        None if matches!(options.parts[..], [Part::Python] | [Part::Libraries]) => PathBuf::new(),
+        None if matches!(options.parts[..], [Part::Python | Part::Libraries | Part::Decoders]) => PathBuf::new(),
         None => {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
@@ -136,6 +140,16 @@ pub fn bench(options: &Options) -> Result<()> {
         println!("{table}");
         if options.only.is_empty() {
             page::optimum(&table)?;
+        }
+    }
+    if options.parts.contains(&Part::Decoders) {
+        if options.pt2onnx.is_none() {
+            package::build(&["--release"])?;
+        }
+        let table = bench.decoders(&options.only)?;
+        println!("{table}");
+        if options.only.is_empty() {
+            page::decoders(&table)?;
         }
     }
     Ok(())
@@ -250,6 +264,21 @@ impl Bench {
         let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))
             .context("optimum-onnx cannot be installed, so that its exports are not measured")?;
         self.exports("optimum_onnx", &[packages], only)
+    }
+
+    /// Decoders in ONNX Runtime, those of optimum too if it can be installed. Returns the table.
+    fn decoders(&self, only: &[String]) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
+        command.arg(root().join("bench/decoders.py"));
+        match packages(python, "optimum_onnx", &self.folder.join("optimum")) {
+            Ok(optimum) => {
+                command.arg("--optimum").arg(optimum);
+            }
+            Err(error) => eprintln!("optimum's decoders are not measured: {error:#}"),
+        }
+        output(command.args(only))
     }
 
     /// The table of a script of exports, which finds packages in these folders.

@@ -74,6 +74,11 @@ pub fn optimum(table: &str) -> Result<()> {
     section("optimum", table)
 }
 
+/// Writes the section on decoders of language models.
+pub fn decoders(table: &str) -> Result<()> {
+    section("decoders", table)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
