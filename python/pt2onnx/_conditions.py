@@ -11,7 +11,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-sympy = importlib.import_module("sympy")
+from ._sympy import sympy
+
 torch = importlib.import_module("torch")
 
 #: An expression of SymPy, which has no types.

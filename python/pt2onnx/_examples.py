@@ -4,7 +4,6 @@ second comparison.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -13,9 +12,8 @@ import torch
 from . import _leaves, _pytree, _shapes
 from ._leaves import TensorLeaf
 from ._program._origin import Example, NoExample
+from ._sympy import sympy
 from ._types import Args, Kwargs, Model
-
-sympy = importlib.import_module("sympy")
 
 #: Sizes of a traced value: ints and ``torch.SymInt``.
 _Sizes = Sequence[Any]

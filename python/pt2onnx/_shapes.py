@@ -57,11 +57,20 @@ def all_automatic(args: Args, kwargs: Kwargs) -> tuple[object, ...]:
     return (*shapes[0], *shapes[1].values())
 
 
-def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Exception | None:
+def problem(
+    model: Model, args: Args, kwargs: Kwargs, shapes: object, *, by_torch: bool = True
+) -> Exception | None:
     """The error in dynamic shapes that is one for every model, if there is one.
 
     Names, structure, axes, and sizes unlike those of the arguments are checked. Errors in the
     arguments are left to torch.export.
+
+    Args:
+        model: The module or function.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        shapes: The dynamic shapes.
+        by_torch: Whether torch's own check is made, which loads Dynamo.
     """
     if not shapes:
         return None
@@ -80,7 +89,8 @@ def problem(model: Model, args: Args, kwargs: Kwargs, shapes: object) -> Excepti
         # Integers may be dynamic.
         wrap = getattr(of_torch, "_IntWrapper", None)
         tree: object = torch_pytree.tree_map_only(int, wrap, inputs) if wrap else inputs
-        validate(tree, shapes)
+        if by_torch:
+            validate(tree, shapes)
     except Exception as error:
         return error
     by_name: object = shapes if is_dict(shapes) else _zipped(inputs, shapes)

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import functools
 import importlib
+import importlib.util
 import os
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
@@ -19,9 +20,8 @@ from .. import _conditions
 from .._conditions import Condition, Expr
 from .._examples import LARGER
 from .._frames import line_outside, line_within, torch_root
+from .._sympy import sympy
 from . import _patches, _source_names
-
-sympy = importlib.import_module("sympy")
 
 
 class SymNode(Protocol):
@@ -43,7 +43,11 @@ _FUNCTIONAL = "nn"
 #: The folder of this package, the file that calls torch.export, and code that is not the user's.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _EXPORT = os.path.join(os.path.dirname(__file__), "_torch_export.py")
-_OTHERS = (os.path.dirname(sympy.__file__ or ""), contextlib.__file__, functools.__file__)
+_OTHERS = (
+    os.path.dirname(getattr(importlib.util.find_spec("sympy"), "origin", "")),
+    contextlib.__file__,
+    functools.__file__,
+)
 
 
 class GuardLog:

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from .. import _errors, _pytree
 from .._conditions import FAR, Condition, Expr
 from .._program import ONNXProgram
+from .._sympy import sympy
 from . import _recorded
 from ._coverage import Coverage, Run
 from ._guards import GuardLog
 from ._torch_export import STRATEGIES, Call, Captured, Fixes, TorchExport
-
-sympy = importlib.import_module("sympy")
 
 #: A decision: a region, the reason for which sizes are refused, or a condition with the decisions
 #: where it holds and where not.

@@ -94,7 +94,9 @@ class Capturer:
         args, kwargs = unalias(args, kwargs)
         if problem := _objects.problem(module, args, kwargs):
             raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
-        if shapes is None and axes.axes is not None:
+        #: Whether the shapes are made of axes, so that their structure is right.
+        self._of_axes = shapes is None and axes.axes is not None
+        if self._of_axes:
             shapes = _from_axes(module, args, kwargs, axes, allow_value_traces)
         shapes = _shapes.by_parameter(module, args, kwargs, shapes, axes.input_names)
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
@@ -132,10 +134,10 @@ class Capturer:
         call = self._call
         failures: dict[str, BaseException] = {}
         shapes = _shapes.for_torch(call.shapes)
-        if problem := _shapes.problem(call.model, call.args, call.kwargs, shapes):
-            raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
+        self._check_shapes(shapes, by_torch=not self._of_axes)
         if self._allow_value_traces and (found := self._by_trace(translate, failures)):
             return found
+        self._check_shapes(shapes, by_torch=self._of_axes)
         plain = dataclasses.replace(call, shapes=shapes)
         try:
             made, captured = self._by_others(translate, plain)
@@ -158,6 +160,12 @@ class Capturer:
         if captured.narrowing and self._sizes != "warn":
             return self._by_regions(captured, plain, translate) or (made, captured)
         return made, captured
+
+    def _check_shapes(self, shapes: object, *, by_torch: bool) -> None:
+        call = self._call
+        problem = _shapes.problem(call.model, call.args, call.kwargs, shapes, by_torch=by_torch)
+        if problem:
+            raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
 
     def _by_regions(
         self, captured: Captured | None, call: Call, translate: Translate

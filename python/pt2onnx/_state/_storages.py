@@ -173,6 +173,11 @@ def _restore(storage: torch.UntypedStorage, copy: torch.UntypedStorage) -> None:
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     supports_higher_order_operators = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Dynamo skips code in modes in any case. It would be loaded to leave out this one."""
+        return False
+
     def __init__(self, storages: Storages) -> None:
         cast(Any, super()).__init__()
         self._storages = storages

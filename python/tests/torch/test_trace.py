@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -452,3 +454,15 @@ def test_convolutions() -> None:
     assert program._capture_strategy == "TraceStrategy" and len(program.input_names) == 1
     x = torch.rand(1, 3, 8, 8)
     same(program(x), module(x))
+
+
+def test_traces_do_not_load_dynamo() -> None:
+    """It takes more memory and time than a small model."""
+    code = """
+import sys, torch, pt2onnx
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+axes = {"x": {0: "batch"}}
+pt2onnx.export(model, (torch.rand(2, 4),), dynamo=False, input_names=["x"], dynamic_axes=axes)
+assert not {"torch._dynamo", "sympy"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
