@@ -83,7 +83,9 @@ pub fn bench(options: &Options) -> Result<()> {
     let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     let pt2onnx = match &options.pt2onnx {
         Some(built) => built.clone(),
-        None if matches!(options.parts[..], [Part::Python | Part::Libraries | Part::Decoders]) => PathBuf::new(),
+        None if matches!(options.parts[..], [Part::Python | Part::Libraries | Part::Decoders]) => {
+            PathBuf::new()
+        }
         None => {
             let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             run(Command::new(cargo).args(["build", "--release", "--package", "pt2onnx-cli"]))?;
