@@ -173,7 +173,17 @@ _HYBRID = {
     "attn_layer_indices": [1],
 }
 
-#: Decoders with other states than caches of keys, and the names of these for the first layer.
+_GRIFFIN = {
+    **_TEXT,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "lru_width": 32,
+    "attention_window_size": 32,
+}
+_MPT = {"vocab_size": 99, "d_model": 32, "n_layers": 1, "n_heads": 4, "max_seq_len": 64}
+
+#: Decoders with other states than caches of keys, or that are captured twice, and the names of some
+#: states.
 STATEFUL: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("MambaForCausalLM", "MambaConfig", _MAMBA, ["past_conv.0", "past_ssm.0"]),
     ("RwkvForCausalLM", "RwkvConfig", {**_MAMBA, "context_length": 64}, ["past_state.0"]),
@@ -184,6 +194,13 @@ STATEFUL: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {**_TEXT, "num_key_value_heads": 2, "layer_types": ["conv", "full_attention"]},
         ["past_conv.0", "past_key_values.1.key"],
     ),
+    (
+        "RecurrentGemmaForCausalLM",
+        "RecurrentGemmaConfig",
+        _GRIFFIN,
+        ["past_state.model.layers.0.temporal_block.conv1d_state", "past_key_values.2.key"],
+    ),
+    ("MptForCausalLM", "MptConfig", _MPT, ["past_key_values.0.key"]),
 ]
 
 #: Models with an encoder and a decoder.

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 numpy = pytest.importorskip("numpy")
 
 import hf_models  # noqa: E402
@@ -146,6 +146,21 @@ def test_transformers_js(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["transformers.js_config"]["use_external_data_format"] == {}
     assert_tokens(model, tmp_path / "onnx")
+    expected = logits(tmp_path / "onnx" / "model.onnx")
+    for end, bound in zip(ends[1:], (0.01, 0.1, 0.5, 0.5), strict=True):
+        found = logits(tmp_path / "onnx" / f"model{end}.onnx")
+        assert 0 < abs(found - expected).max() < bound * abs(expected).max(), end
+
+
+def logits(path):
+    """The logits of a text without a past."""
+    session = onnxruntime.InferenceSession(path)
+    empty = numpy.zeros((1, 2, 0, 8), numpy.float32)
+    feed = {one.name: empty for one in session.get_inputs() if one.name.startswith("past")}
+    feed["input_ids"] = numpy.array([[5, 6, 7]])
+    feed["attention_mask"] = numpy.ones((1, 3), numpy.int64)
+    feed["position_ids"] = numpy.array([[0, 1, 2]])
+    return session.run(["logits"], feed)[0]
 
 
 def test_transformers_js_takes_one_decoder(tmp_path):
