@@ -32,7 +32,7 @@ ARCHITECTURES = {
 }
 CLASSES = {"Gemma3": ("Gemma3TextConfig", "Gemma3ForCausalLM")}
 WIDTHS = (512, 1024)
-#: What runs: the number of tokens before, and of the new ones.
+#: The steps that run: the number of tokens before, and of the new ones.
 STEPS = {"decode": ((16, 1), (512, 1), (2048, 1)), "prefill": ((0, 16), (0, 512), (0, 2048))}
 
 

@@ -104,7 +104,8 @@ class Sizes:
             automatic = automatic or (type(one).__name__ == "_DimHint" and "AUTO" in str(one))
             # An infinity of torch is a number of SymPy.
             if isinstance(least, int) and least > 0:
-                low, exact = max(low, least), True
+                # A name alone asks for sizes from 1, too.
+                low, exact = max(low, least), exact or least > 1
             if isinstance(most, int) and most < _NO_LIMIT:
                 high, exact = min(most, high or most), True
         text = self._known.renamed.get(name, name)

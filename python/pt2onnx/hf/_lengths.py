@@ -28,14 +28,16 @@ def exported(part: Part, path: str, options: dict[str, Any]) -> ONNXProgram:
         path: The file.
         options: Those of ``pt2onnx.export``.
     """
+    shapes = options.get("dynamic_shapes", part.dynamic_shapes)
     given: dict[str, Any] = {
         "input_names": part.input_names,
         "output_names": part.output_names,
-        "dynamic_shapes": part.dynamic_shapes,
         # The sizes of a text, of those before it and of its mask belong together, which captures at
         # other sizes do not know.
         "sizes": "warn",
         **options,
+        # A step has at least one token, so that there are keys.
+        "dynamic_shapes": _with_length(shapes, torch.export.Dim(_LENGTH, min=1)),
     }
     if not part.is_twice:
         try:
@@ -45,11 +47,11 @@ def exported(part: Part, path: str, options: dict[str, Any]) -> ONNXProgram:
             if part.one_token is None:
                 raise
     assert part.one_token is not None
-    several = _with_length(given["dynamic_shapes"], torch.export.Dim(_LENGTH, min=2))
-    one = _with_length(given["dynamic_shapes"], None)
+    several = _with_length(shapes, torch.export.Dim(_LENGTH, min=2))
+    one = _with_length(shapes, None)
     both = [
-        (part.model, {**given, "kwargs": kwargs, "dynamic_shapes": shapes})
-        for kwargs, shapes in ((part.one_token, one), (part.kwargs, several))
+        (part.model, {**given, "kwargs": kwargs, "dynamic_shapes": sizes})
+        for kwargs, sizes in ((part.one_token, one), (part.kwargs, several))
     ]
     return _chosen(both, path, f"{_LENGTH} <= 1", (_LENGTH, "input_ids", 1))
 

@@ -336,12 +336,13 @@ def _sizes(**asked: Any) -> Sizes:
 
 
 def test_asked_sizes() -> None:
-    sizes = _sizes(x="t", y=Dim("h", min=2, max=9), z="t + 1", w=Dim.AUTO)
+    sizes = _sizes(x="t", y=Dim("h", min=2, max=9), z="t + 1", w=Dim.AUTO, v=Dim("v", min=1))
     assert {name: (d.low, d.high, d.exact) for name, d in sizes.dims.items()} == {
         "t": (1, None, False),
         "h": (2, 9, True),
         "t___1": (1, None, False),
         "w_dim_0": (1, None, False),
+        "v": (1, None, False),
     }
 
 
