@@ -89,6 +89,8 @@ class Sizes:
         #: Assertions of PyTorch on several dimensions: sizes that do not meet them do not belong
         #: together.
         self.relations: list[Condition] = []
+        #: The branches of the capture that has these assertions: others may not have them.
+        self._branches: list[Condition] = []
         #: The dimensions whose sizes do not follow from others, by symbol.
         self.dims = {
             name: self._size(name, known[name], sizes)
@@ -138,10 +140,13 @@ class Sizes:
         ]
         example = self.complete(self.example)
         self.relations = [one for one in found if one.holds(example)]
+        others = (one for one in conditions if one not in found)
+        self._branches = [one for one in others if one.kind == "branch"]
 
     def _belong_together(self, point: Point) -> bool:
         all_sizes = self.complete(point) if self.relations else point
-        return all(one.holds(all_sizes) for one in self.relations)
+        together = all(one.holds(all_sizes) for one in self.relations)
+        return together or not all(one.holds(all_sizes) for one in self._branches)
 
     def at(self, point: Point) -> Example:
         """The arguments at other sizes, with other numbers."""
@@ -281,7 +286,7 @@ class Sizes:
         self, conditions: Sequence[Condition], numbers: Iterable[int] = ()
     ) -> list[dict[str, int]]:
         """The sizes on both sides of where conditions change, or of numbers that the code compares
-        sizes with."""
+        sizes with: all of them, and each alone."""
         found: list[dict[str, int]] = []
         for condition in conditions:
             found += itertools.islice(self.broken(condition), 2)
@@ -291,6 +296,7 @@ class Sizes:
         for number in numbers:
             for size in (number + 1, number, number - 1):
                 found.append(dict.fromkeys(self.dims, size))
+                found += [{**self.example, name: size} for name in self.dims]
         return self._asked(found)
 
     def generic(self) -> list[dict[str, int]]:

@@ -22,21 +22,26 @@ class Patience:
     """The time that is left for captures by torch.export.
 
     Args:
-        seconds: The CPU time of the trace.
+        seconds: The CPU time.
+        why: The reason for a limit.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._limit = self._left = SECONDS + TRACES * seconds
+    def __init__(self, seconds: float, why: str) -> None:
+        self._limit = self._left = seconds
+        self._why = why
+
+    @classmethod
+    def of_trace(cls, seconds: float) -> Patience:
+        """That of captures where there is a trace that took some seconds."""
+        why = "as there is a trace; dynamo=True has no limit"
+        return cls(SECONDS + TRACES * seconds, why)
 
     @contextlib.contextmanager
     def limited(self) -> Generator[None, None, None]:
         """In this context, operators of fake tensors raise ``GivenUp`` when no time is left."""
         start = time.process_time()
         deadline = start + self._left
-        text = (
-            f"torch.export was given up after {self._limit:.0f} s of CPU time, as there is a "
-            "trace; dynamo=True has no limit"
-        )
+        text = f"torch.export was given up after {self._limit:.0f} s of CPU time, {self._why}"
 
         def watched(dispatch: Callable[..., object]) -> Callable[..., object]:
             def watch(*args: Any, **kwargs: Any) -> object:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from .._cx import Function
 from .._types import Model
-from . import _trace
+from . import _trace, _trace_check
 from ._script import Script
 from ._torch_export import Call
 from ._trace import Traced
@@ -112,6 +112,7 @@ class Trace:
         traced = tracing.traced
         with attempt.calls_as_ops(tracing.symbolic):
             _trace.check_own(traced)
+            _trace_check.with_numbers(traced)
         attempt.traced, attempt.symbolic = traced.script(), tracing.symbolic
         attempt.notes = [tracing.loop] if tracing.loop else traced.notes
         if not attempt.notes:

@@ -23,6 +23,11 @@ from ._jit import JitGraph, JitNode, JitValue
 #: Operators that read the sizes of a tensor.
 _SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "aten::numel"))
 
+#: Operators whose results stay the same for many sizes, or change far away.
+_CURVED = frozenset(
+    f"aten::{name}" for name in ("pow", "exp", "exp2", "log", "log2", "log10", "log1p", "sqrt")
+)
+
 #: Ways in which Python reads a tensor.
 _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
 
@@ -35,7 +40,9 @@ class SizeReads:
     """Reads of sizes by Python code.
 
     ``any`` is whether there were some, ``branches`` whether one decided a branch, and ``numbers``
-    are those that the code computes with. ``ints`` is whether ``int`` made a number of one.
+    are those that the code computes with. ``ints`` is whether ``int`` made a number of one,
+    ``floats`` whether ``float`` or a function of ``math`` did, ``curved`` whether a power, root,
+    exponential or logarithm of one was read, whose value may change at a far larger size.
     ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
     a size is another one than the number. ``decisions`` are the ways of the reads that may decide
     what the code does, and what they gave: the graph has a mark of each.
@@ -44,6 +51,8 @@ class SizeReads:
     any: bool = False
     branches: bool = False
     ints: bool = False
+    floats: bool = False
+    curved: bool = False
     keys: bool = False
     numbers: set[int] = dataclasses.field(default_factory=set[int])
     decisions: list[tuple[str, object]] = dataclasses.field(
@@ -65,6 +74,8 @@ class SizeReads:
             return
         self.branches = self.branches or name == "__bool__"
         self.ints = self.ints or name == "__int__"
+        self.floats = self.floats or name == "__float__"
+        self.curved = self.curved or sizes.curved
         self.numbers |= sizes.numbers
         code = cast(Any, torch._C)
         value: JitValue = code._get_value_trace(tensor)
@@ -186,6 +197,7 @@ def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeR
         if kind in _SIZES:
             found.any = found.any or not _is_static(node, static)
             continue
+        found.curved = found.curved or kind in _CURVED
         inputs = list(node.inputs())
         known = kind in ("prim::NumToTensor", "prim::ListConstruct", "prim::ListUnpack")
         if not inputs or not (known or kind.startswith("aten::")):

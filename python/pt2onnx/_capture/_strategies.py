@@ -22,6 +22,7 @@ from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from ..hf import _caches
 from . import (
+    _arguments,
     _failures,
     _merging,
     _numbers,
@@ -91,13 +92,13 @@ class Capturer:
         make = getattr(shapes, "dynamic_shapes", None)
         if callable(make):
             shapes = make(module, args, kwargs)
-        args, kwargs = unalias(args, kwargs)
+        args, kwargs = _arguments.unalias(args, kwargs)
         if problem := _objects.problem(module, args, kwargs):
             raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
         #: Whether the shapes are made of axes, so that their structure is right.
         self._of_axes = shapes is None and axes.axes is not None
         if self._of_axes:
-            shapes = _from_axes(module, args, kwargs, axes, allow_value_traces)
+            shapes = _arguments.from_axes(module, args, kwargs, axes, allow_value_traces)
         shapes = _shapes.by_parameter(module, args, kwargs, shapes, axes.input_names)
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
         shapes = _shapes.from_front_of_all(module, args, kwargs, shapes)
@@ -142,6 +143,10 @@ class Capturer:
         try:
             made, captured = self._by_others(translate, plain)
         except TorchExportError as error:
+            own = dict(error.failures_by_strategy)
+            may_trace = self._sizes not in ("warn", "split")
+            if may_trace and (by_numbers := self._by_numbers(own, translate)):
+                return by_numbers
             if by_regions := self._by_regions(None, plain, translate):
                 return by_regions
             failures.update(error.failures_by_strategy)
@@ -157,6 +162,8 @@ class Capturer:
             with contextlib.suppress(TorchExportError):
                 strategies = (ScriptModule(),)
                 return self._by_script(failure, translate, self._call, strategies=strategies)
+            if by_numbers := self._by_numbers(captured.failures, translate):
+                return by_numbers
         if captured.narrowing and self._sizes != "warn":
             return self._by_regions(captured, plain, translate) or (made, captured)
         return made, captured
@@ -166,6 +173,23 @@ class Capturer:
         problem = _shapes.problem(call.model, call.args, call.kwargs, shapes, by_torch=by_torch)
         if problem:
             raise _failures.failed({_torch_export.STRATEGIES[0].name: problem})
+
+    def _by_numbers(
+        self, failures: dict[str, BaseException], translate: Translate
+    ) -> tuple[ONNXProgram, Captured] | None:
+        """The model of a trace that computes numbers which torch.export fixes: ``math.log2`` of a
+        size.
+
+        Args:
+            failures: The errors of strategies that were tried before.
+            translate: Translates a source.
+        """
+        with contextlib.suppress(Exception):
+            tracing = self._tracing(self._call)
+            if self._with_numbers(tracing) == []:
+                made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
+                return made, Captured(None, Trace.name, failures)
+        return None
 
     def _by_regions(
         self, captured: Captured | None, call: Call, translate: Translate
@@ -182,7 +206,7 @@ class Capturer:
             return None
         step = "Capture the model at other sizes..."
         self._steps.say(step)
-        with self._calls_as_ops(self._symbolic), self._limited():
+        with self._calls_as_ops(self._symbolic):
             explorer = _regions.explored(coverage, call, captured, self._max_regions)
         if captured is None and not explorer.has_other_sizes:
             return None
@@ -217,9 +241,9 @@ class Capturer:
         if not coverage.may_narrow(conditions):
             return []
         try:
-            run = _recorded.runnable(captured.program).forward
+            run = _recorded.runner(captured.program)
         except Exception:
-            # torch cannot make a module of it.
+            # torch cannot run it.
             return coverage.narrowing(conditions, None)[0]
         found, untested = coverage.narrowing(conditions, run)
         if found or self._sizes == "warn":
@@ -295,21 +319,34 @@ class Capturer:
         traced = tracing.traced
         if tracing.symbolic and self._call.shapes is not None:
             raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
-        sizes = self._coverage.sizes
         try:
+            if (kept := self._with_numbers(tracing)) is not None:
+                return kept
             with self._calls_as_ops(tracing.symbolic):
-                notes = _trace_check.check(traced, sizes)
+                notes = _trace_check.check(traced, self._coverage.sizes)
         except _trace.TraceWarning as failure:
-            if traced.sizes.ints and not failure.loop:
-                with contextlib.suppress(Exception), self._calls_as_ops(tracing.symbolic):
-                    other = _trace.trace_call(traced.call, traced.run, keep_ints=True)
-                    notes = _trace_check.check(other, sizes)
-                    tracing.made, tracing.holds = other, True
-                    return notes
             tracing.refuted, tracing.loop = str(failure), failure.loop
             tracing.by_values = failure.by_values
             raise
         tracing.holds = True
+        return notes
+
+    def _with_numbers(self, tracing: Tracing) -> list[str] | None:
+        """The notes of ``_trace_check.check`` on a trace that computes the numbers which the code
+        makes of sizes; None if there are no such numbers, or if it does not hold.
+
+        Raises:
+            TraceWarning: No trace is known to hold, as the code decides by such numbers.
+        """
+        with self._calls_as_ops(tracing.symbolic):
+            other = _trace_check.with_numbers(tracing.traced)
+            if other is None:
+                return None
+            try:
+                notes = _trace_check.check(other, self._coverage.sizes)
+            except Exception:
+                return None
+        tracing.made, tracing.holds = other, True
         return notes
 
     def graph(self) -> JitGraph:
@@ -377,7 +414,7 @@ class Capturer:
         """A context in which torch.export is given up if it takes far longer than the trace."""
         tracing = self._tracings.get(id(self._free))
         if self._patience is None and tracing and tracing.has_run:
-            self._patience = Patience(getattr(tracing.traced.code, "seconds", 0.0))
+            self._patience = Patience.of_trace(getattr(tracing.traced.code, "seconds", 0.0))
         return self._patience.limited() if self._patience else contextlib.nullcontext()
 
     def _calls_as_ops(
@@ -530,21 +567,6 @@ class Capturer:
             _errors.warn(f"The model may be wrong for other sizes: {failure}")
 
 
-def unalias(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-    """The arguments with distinct tensors: torch.export and the tracer take a tensor that is there
-    twice for one input."""
-    leaves, tree = _pytree.flatten((args, kwargs))
-    seen: set[int] = set()
-    for at, leaf in enumerate(leaves):
-        if isinstance(leaf, torch.Tensor) and id(leaf) in seen:
-            leaves[at] = leaf.detach().clone().requires_grad_(leaf.requires_grad)
-        seen.add(id(leaf))
-    if len(seen) == len(leaves):
-        # Containers that are made anew may lose what is not in their leaves.
-        return args, kwargs
-    return cast(tuple[Args, Kwargs], _pytree.unflatten(leaves, tree))
-
-
 def _with_free_numbers(call: Call) -> Call:
     """The call with tensors for numbers, as the tracer of TorchScript has them; the same call if it
     has none."""
@@ -573,23 +595,3 @@ def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
     fake_constants = (isinstance(one, FakeTensor) for one in program.constants.values())
     fake_weights = (isinstance(one, FakeTensor) for one in program.state_dict.values())
     return any(fake_constants) and not any(fake_weights)
-
-
-def _from_axes(
-    model: Model, args: Args, kwargs: Kwargs, axes: _dynamic_axes.DynamicAxes, ignore_unknown: bool
-) -> object:
-    if not ignore_unknown:
-        _errors.warn(
-            "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to "
-            "'torch._dynamo.exc.UserError: Constraints violated.' "
-            "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
-            UserWarning,
-        )
-    try:
-        return _dynamic_axes.to_shapes(model, args, kwargs, axes, ignore_unknown=ignore_unknown)
-    except Exception as error:
-        raise RuntimeError(
-            "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide "
-            "'dynamic_shapes' directly. Refer to the documentation for 'torch.export.export' for "
-            "more information on dynamic shapes."
-        ) from error

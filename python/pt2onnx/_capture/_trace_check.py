@@ -46,7 +46,7 @@ _BUDGET = 0.2
 _QUICK = 0.1
 
 
-#: How many sizes beside numbers are compared.
+#: How many sizes beside numbers are compared where one dimension is dynamic.
 _MOST_BORDERS = 8
 
 #: How many numbers of the other side of a branch are compared.
@@ -119,6 +119,27 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
+
+
+def with_numbers(traced: Traced) -> Traced | None:
+    """A trace that computes the numbers which the code makes of sizes; None if there are no such
+    numbers, or no such trace.
+
+    Raises:
+        TraceWarning: The code decides by a power, a root or a logarithm of a size.
+    """
+    found = traced
+    if traced.sizes.ints or traced.sizes.floats:
+        try:
+            found = _trace.trace_call(traced.call, traced.run, keep_ints=True)
+        except Exception:
+            return None
+    if found.sizes.curved:
+        raise _trace.TraceWarning(
+            "the code decides by a power, a root or a logarithm of a size, which may be another "
+            "one at sizes that are far larger"
+        )
+    return None if found is traced else found
 
 
 def _check_hidden(
@@ -246,7 +267,8 @@ def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
     """Sizes on both sides of numbers that the code computes with."""
     numbers = sorted(traced.sizes.numbers - {1})
     products = {a * b for a, b in itertools.combinations(numbers, 2)}
-    return sizes.borders((), [*numbers, *sorted(products)])[:_MOST_BORDERS]
+    most = _MOST_BORDERS * (len(sizes.dims) + 1) // 2
+    return sizes.borders((), [*numbers, *sorted(products)])[:most]
 
 
 def at_other_sizes(call: Call) -> Iterator[Call]:

@@ -1,14 +1,17 @@
-"""dynamo=False: numbers that ``int`` makes of sizes."""
+"""Numbers that ``int`` and functions of ``math`` make of sizes."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pt2onnx
 import pytest
 import torch
+import torch.nn.functional as F
 from helpers import same
 from pt2onnx._capture import _ints, _strategies, _trace
+from torch import nn
 
 #: The axes of images, which are last to first.
 AXES = {"x": {0: "batch", 1: "height", 2: "width"}}
@@ -102,3 +105,39 @@ def test_the_class_in_place_of_int() -> None:
         assert kind("11", 2) == 3 and kind.from_bytes(b"\x03", "big") == 3
         assert kind(torch.tensor(3.5)) == 3
     assert "int" not in globals()
+
+
+class Power(nn.Module):
+    """The number is 1 up to 69."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.pad(x, (0, 0, 0, int(1.01 ** x.shape[1])))
+
+
+class Logarithm(nn.Module):
+    """torch.export has no logarithms of sizes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scaled = x * math.log2(x.shape[1])
+        return F.pad(scaled, (0, 0, 0, int(math.log2(x.shape[1]))))
+
+
+class Exponential(nn.Module):
+    """The branch changes at 110."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if math.exp(x.shape[1] / 100) < 3 else x
+
+
+@pytest.mark.parametrize("dynamo", [True, False])
+@pytest.mark.parametrize("kind", [Power, Logarithm, Exponential])
+def test_numbers_that_change_far_away(kind: type[nn.Module], dynamo: bool) -> None:
+    """A trace computes them, or is not taken where the code decides by them."""
+    module, x = kind().eval(), torch.randn(2, 6, 4)
+    options: Any = {"dynamic_shapes": ({1: "t"},)}
+    if not dynamo:
+        options = {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": {1: "t"}}}
+    program = pt2onnx.export(module, (x,), **options)
+    for size in (1, 2, 7, 8, 64, 69, 70, 100, 109, 110, 200, 256):
+        x = torch.randn(2, size, 4)
+        same(program(x), module(x))
