@@ -8,7 +8,7 @@ import importlib
 import linecache
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._sympy import sympy
@@ -120,6 +120,19 @@ def holds(expr: Expr, point: Point) -> bool | None:
     except ZeroDivisionError:
         return False
     return None if found is None else bool(found)
+
+
+def truths(expr: Expr, points: Sequence[Point]) -> list[bool | None]:
+    """Whether a relation holds at points that have all of its sizes, as ``holds``."""
+    names: list[str] = sorted(map(str, expr.free_symbols))
+    known: dict[tuple[int, ...], bool | None] = {}
+    found: list[bool | None] = []
+    for point in points:
+        key = tuple(point[name] for name in names)
+        if key not in known:
+            known[key] = holds(expr, point)
+        found.append(known[key])
+    return found
 
 
 def value(expr: Expr, point: Point) -> Any:

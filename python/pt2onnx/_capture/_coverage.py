@@ -32,10 +32,6 @@ _FURTHEST = 4
 _BUDGET = 2.0
 
 
-class _Fails(Exception):
-    """A capture fails where the module does not."""
-
-
 class Coverage:
     """The sizes that a call asks for, and whether captures of it are right there.
 
@@ -223,26 +219,41 @@ class Coverage:
 
     def is_right(self, run: Run | None, point: dict[str, int]) -> bool | None:
         """Whether a capture computes what the module does at these sizes; None if the module takes
-        none such. Without ``run``, whether the module does."""
-        example = self.sizes.at(point)
-        call = self._call
+        none such. Without ``run``, it is not right."""
+        found = self.are_right([] if run is None else [run], point)
+        return None if found is None else found == [True]
 
-        def runs(*args: object, **kwargs: object) -> Sequence[object]:
-            if run is None:
-                raise _Fails
-            try:
-                return _compare.tensors_and_numbers(run(*args, **kwargs))
-            except Exception as error:
-                raise _Fails from error
-
+    def are_right(self, runs: Sequence[Run], point: dict[str, int]) -> list[bool] | None:
+        """Whether each of several captures computes what the module does at these sizes; None if
+        the module takes none such."""
+        call, sizes = self._call, self.sizes
         with warnings.catch_warnings(), _patches.exporting():
             warnings.simplefilter("ignore")
             try:
-                checks = _compare.compare_call(runs, call.model, example, snapshot=call.snapshot)
-            except _Fails:
-                return False
+                given = sizes.at(point)
+                with _compare.same_numbers():
+                    known = _compare.run(
+                        call.model, given.args, given.kwargs, snapshot=call.snapshot
+                    )
             except Exception:
                 return None
+            return [self._computes(run, known, point) for run in runs]
+
+    def _computes(self, run: Run, known: list[object], point: dict[str, int]) -> bool:
+        """Whether a capture returns the numbers of the module."""
+        call = self._call
+
+        def runs(*args: object, **kwargs: object) -> Sequence[object]:
+            return _compare.tensors_and_numbers(run(*args, **kwargs))
+
+        # Captures may write into their arguments.
+        example = self.sizes.at(point)
+        try:
+            checks = _compare.compare_call(
+                runs, call.model, example, snapshot=call.snapshot, known=known
+            )
+        except Exception:
+            return False
         return all(check.ok for check in checks)
 
 

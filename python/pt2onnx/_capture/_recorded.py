@@ -6,46 +6,74 @@ program at other sizes, but not in the model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
 
-from .. import _conditions
-from . import _torch_export
-
-#: The name of the module that compares.
-_NAME = "_recorded_shapes"
+from .. import _conditions, _pytree
 
 
 class OtherShapes(Exception):
     """A value has another shape than the program records."""
 
 
-def runnable(program: torch.export.ExportedProgram) -> torch.nn.Module:
-    """A program as a module that takes all sizes at which its values have the recorded shapes.
+def runner(program: torch.export.ExportedProgram) -> Callable[..., object]:
+    """A function that computes what a program does, at all sizes at which its values have the
+    recorded shapes.
 
     Raises:
-        Exception: torch cannot make a module of it.
+        Exception: torch cannot run it.
     """
-    module = _torch_export.runnable(program)
-    if not isinstance(module, torch.fx.GraphModule):
-        return module
-    graph = module.graph
-    inputs = [node for node in graph.nodes if node.op == "placeholder"]
-    others = [node for node in graph.nodes if node.op == "call_function"]
-    found = [(node, _sizes(node)) for node in others]
-    compared = [(node, sizes) for node, sizes in found if sizes is not None]
-    shapes = _Shapes([_sizes(node) or [] for node in inputs], [sizes for _, sizes in compared])
-    module.add_module(_NAME, shapes)
-    if inputs:
-        with graph.inserting_after(inputs[-1]):
-            graph.call_module(_NAME, (None, *inputs))
-    for at, (node, _) in enumerate(compared):
-        with graph.inserting_after(node):
-            graph.call_module(_NAME, (at, node))
-    module.recompile()
-    return module
+    tree = importlib.import_module("torch.export._tree_utils")
+    specs = program.graph_signature.input_specs
+    inputs = [node for node in program.graph.nodes if node.op == "placeholder"]
+    known: dict[str, Any] = {**program.constants, **program.state_dict}
+    pairs = list(zip(specs, inputs, strict=True))
+    user = [node for spec, node in pairs if spec.kind.name == "USER_INPUT"]
+    rest = [(spec, node) for spec, node in pairs if node not in user]
+    lifted = {node: known[cast(str, spec.target)] for spec, node in rest}
+    # Programs may write into buffers, but not into parameters.
+    written = {node for spec, node in pairs if spec.kind.name in ("BUFFER", "CONSTANT_TENSOR")}
+    call_spec: Any = program.call_spec
+    out_spec = cast(_pytree.Spec, call_spec.out_spec)
+    kinds = [spec.kind.name for spec in program.graph_signature.output_specs]
+    interpreter = _Interpreter(program.graph_module, user)
+
+    def run(*args: object, **kwargs: object) -> object:
+        given = tree.reorder_kwargs(kwargs, call_spec.in_spec)
+        values = dict(zip(user, _pytree.leaves((args, given)), strict=True))
+        own: dict[torch.fx.Node, object] = dict(lifted)
+        own.update({node: lifted[node].clone() for node in written})
+        with torch.no_grad():
+            results = interpreter.run(*({**own, **values}[node] for node in inputs))
+        pairs = zip(kinds, results, strict=True)
+        leaves = [result for kind, result in pairs if kind == "USER_OUTPUT"]
+        return _pytree.unflatten(leaves, out_spec)
+
+    return run
+
+
+class _Interpreter(torch.fx.Interpreter):
+    """Runs a graph, and compares the shapes of its values.
+
+    Args:
+        module: The graph.
+        inputs: The inputs of the user, by whose sizes those of values are known.
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[torch.fx.Node]) -> None:
+        super().__init__(module)
+        nodes = [node for node in module.graph.nodes if node.op == "call_function"]
+        found = {node: sizes for node in nodes if (sizes := _sizes(node)) is not None}
+        self._shapes = _Shapes({node: _sizes(node) or [] for node in inputs}, found)
+
+    def run_node(self, n: torch.fx.Node) -> object:
+        """The value of a node."""
+        value: object = super().run_node(n)
+        self._shapes.add(n, value)
+        return value
 
 
 def _sizes(node: torch.fx.Node) -> list[object] | None:
@@ -60,7 +88,7 @@ def _sizes(node: torch.fx.Node) -> list[object] | None:
     return [size if isinstance(size, int) else size.node.expr for size in shape]
 
 
-class _Shapes(torch.nn.Module):
+class _Shapes:
     """Compares shapes.
 
     Args:
@@ -68,30 +96,39 @@ class _Shapes(torch.nn.Module):
         values: Those of other values.
     """
 
-    def __init__(self, inputs: list[list[object]], values: list[list[object]]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        inputs: Mapping[torch.fx.Node, list[object]],
+        values: Mapping[torch.fx.Node, list[object]],
+    ) -> None:
         self._inputs, self._values = inputs, values
-        self._exprs = {size for sizes in values for size in sizes if not isinstance(size, int)}
+        exprs = {size for sizes in values.values() for size in sizes}
+        self._exprs = {size for size in exprs if not isinstance(size, int)}
+        self._given: dict[torch.fx.Node, object] = {}
         self._known: dict[object, object] = {}
 
-    def forward(self, at: int | None, *values: object) -> None:
-        """Compares a value, or takes the sizes of the inputs.
+    def add(self, node: torch.fx.Node, value: object) -> None:
+        """Compares a value, or takes the sizes of an input.
 
         Raises:
             OtherShapes: They differ.
         """
-        if at is None:
-            self._bind(values)
-            return
-        expected = [self._known.get(size, size) for size in self._values[at]]
-        for size, own in zip(expected, _shape(values[0]), strict=True):
-            if size is not None and size != own:
-                raise OtherShapes(f"{tuple(expected)} became {tuple(_shape(values[0]))}")
+        if node in self._inputs:
+            self._given[node] = value
+            if len(self._given) == len(self._inputs):
+                self._bind(self._given)
+                self._given = {}
+        elif node in self._values:
+            expected = [self._known.get(size, size) for size in self._values[node]]
+            own = _shape(value)
+            for size, other in zip(expected, own, strict=True):
+                if size is not None and size != other:
+                    raise OtherShapes(f"{tuple(expected)} became {tuple(own)}")
 
-    def _bind(self, values: tuple[object, ...]) -> None:
+    def _bind(self, given: Mapping[torch.fx.Node, object]) -> None:
         point: dict[str, int] = {}
-        for sizes, value in zip(self._inputs, values, strict=True):
-            for size, own in zip(sizes, _shape(value), strict=False):
+        for node, value in given.items():
+            for size, own in zip(self._inputs[node], _shape(value), strict=False):
                 if getattr(size, "is_Symbol", False):
                     point.setdefault(str(size), own)
         self._known = {expr: _value(expr, point) for expr in self._exprs}

@@ -5,45 +5,58 @@ tree of conditions that chooses between them.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.util
+import itertools
+import random
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .. import _errors, _pytree
 from .._conditions import FAR, Condition, Expr
 from .._program import ONNXProgram
 from .._sympy import sympy
-from . import _recorded
+from . import _decisions, _recorded
 from ._coverage import Coverage, Run
+from ._decisions import Decision, Leaf, Split, union
+from ._evidence import Evidence
 from ._guards import GuardLog
+from ._patience import Patience
 from ._torch_export import STRATEGIES, Call, Captured, Fixes, TorchExport
 
 #: A decision: a region, the reason for which sizes are refused, or a condition with the decisions
 #: where it holds and where not.
 Tree = int | str | tuple[str, "Tree", "Tree"]
 
+#: A decision with its conditions: None for sizes that are refused.
+Chosen = int | None | tuple[Condition, "Chosen", "Chosen"]
+
 #: How many captures are made, as a multiple of the regions.
 _ATTEMPTS = 3
 
-#: At how many sizes a region is tried in place of another.
-_TESTS = 7
+#: At how many sizes a capture is tried where its conditions do not hold: at least, and at most.
+_TESTS, _MOST_TESTS = 7, 40
 
 #: How many captures look for conditions that others hide, and at how many numbers of their code.
 _HIDING = 2
 _NUMBERS = 6
 
-#: Seconds that exploring takes at most, if captures take less than a quarter of it.
+#: Seconds that exploring may take in any case.
 _BUDGET = 10.0
+
+#: At how many sizes the module is run to find some that it takes.
+_RUNS = 8
+
+#: The characters of conditions in a warning.
+_LONGEST = 160
 
 
 @dataclasses.dataclass(eq=False)
 class Region:
     """A capture, and the conditions under which it is right.
 
-    ``point`` are its sizes, ``checks`` what PyTorch asserts, ``run`` runs it. ``use`` is the region
-    whose capture is right here as well, by tests. ``ignored`` are conditions that do not matter, by
-    tests.
+    ``point`` are its sizes, ``checks`` what PyTorch asserts, ``run`` runs it.
     """
 
     captured: Captured
@@ -51,26 +64,17 @@ class Region:
     conditions: list[Condition]
     checks: list[Condition]
     run: Run
-    use: Region | None = None
-    ignored: set[Expr] = dataclasses.field(default_factory=set[Expr])
-
-    @property
-    def decides(self) -> list[Condition]:
-        """The conditions that matter."""
-        return [one for one in self.conditions if one.expr not in self.ignored]
 
     def broken(self, sizes: Mapping[str, int]) -> list[Condition]:
         """The conditions that do not hold."""
-        return [one for one in self.decides if not one.holds(sizes)]
-
-    @property
-    def model(self) -> Region:
-        """The region whose capture is taken."""
-        return self.use.model if self.use else self
+        return [one for one in self.conditions if not one.holds(sizes)]
 
 
 class Explorer:
     """Finds the regions of a module.
+
+    Captures are tried at sizes at which their conditions do not hold: where one is right anyway, it
+    is taken there, and the conditions do not matter. Where none is right, the module is captured.
 
     Args:
         coverage: The sizes that are asked for.
@@ -83,15 +87,22 @@ class Explorer:
         self.coverage, self._call, self._strategy = coverage, call, strategy
         self._limit = limit
         self.regions: list[Region] = []
-        #: Sizes that the module takes, or may take, and that no region has.
+        #: The captures that are taken.
+        self.models: list[Region] = []
+        #: Sizes that the module takes and that no capture has.
         self.open: list[dict[str, int]] = []
         #: Sizes that the module takes, but that cannot be captured.
         self.lost: list[dict[str, int]] = []
-        self._points: list[dict[str, int]] = []
-        self._refused: set[object] = set()
-        self._tried: set[object] = set()
-        #: Conditions for which a capture was right on both sides.
-        self._joined: set[Expr] = set()
+        #: Conditions that only tests joined.
+        self.tested: list[str] = []
+        self._chosen: Chosen = None
+        self._answers: dict[tuple[int, ...], dict[int, bool] | None] = {}
+        #: How many captures were tried, and how many captures and tests were made.
+        self._attempts = self._done = 0
+        #: How many captures would be taken without a limit.
+        self._needed = 0
+        #: The seconds of CPU time of the slowest capture, and when exploring started.
+        self._seconds = self._start = 0.0
 
     def run(self, first: Captured | None) -> None:
         """Finds the regions.
@@ -104,79 +115,232 @@ class Explorer:
         if first is None or first.call is None or first.log.notes:
             # It is static where it may be dynamic.
             region = self._captured(sizes.example)
+            seconds = time.process_time() - start
         else:
             region = self._region(first, first.call, sizes.example)
+            seconds = first.seconds
         if region is None:
             return
-        self.regions = [region]
-        budget = max(_BUDGET, 4 * (time.process_time() - start))
-        for _ in range(_ATTEMPTS * self._limit):
-            self._points = sizes.candidates(self.conditions)
-            self.open = [point for point in self._points if not self._is_known(point)]
-            spent = time.process_time() - start > budget
-            if not self.open or spent or len(self.models) > self._limit:
-                return
-            self._settle(self.open[0])
+        self._seconds, self._start = seconds, time.process_time()
+        self._add(region)
+        goes_on = True
+        while goes_on and self._left > 0:
+            done = self._done
+            goes_on = self._improve(self._decision()) and self._done > done
+        self._take(self._decision(tested=goes_on))
+
+    @property
+    def _left(self) -> float:
+        """The seconds of CPU time that are left: those of one capture for each region."""
+        limit = max(_BUDGET, self._limit * self._seconds)
+        return limit - (time.process_time() - self._start)
 
     @property
     def conditions(self) -> list[Condition]:
         """The conditions of all regions."""
         return [one for region in self.regions for one in region.conditions]
 
-    @property
-    def models(self) -> list[Region]:
-        """The regions whose captures are taken."""
-        return [region for region in self.regions if region.use is None]
+    # Exploring.
 
-    def _is_known(self, point: dict[str, int]) -> bool:
-        all_sizes = self.coverage.sizes.complete(point)
-        if any(not region.broken(all_sizes) for region in self.regions):
-            return True
-        return self._signature(point) in self._refused
-
-    def _signature(self, point: dict[str, int]) -> object:
-        """The same for sizes that the module refuses for the same reasons."""
-        all_sizes = self.coverage.sizes.complete(point)
-        answers = (c.holds(all_sizes) for r in self.regions for c in (*r.conditions, *r.checks))
-        return (*answers, *(size < 2 for size in point.values()))
-
-    def _settle(self, point: dict[str, int]) -> None:
-        """Finds the region of sizes that have none."""
-        if self._joins(point):
-            return
-        takes = self.coverage.is_right(None, point)
-        region = None if takes is None else self._captured(point)
-        if region is None:
-            self._refused.add(self._signature(point))
-            self.lost += [] if takes is None else [point]
-            return
+    def _add(self, region: Region) -> None:
         self.regions.append(region)
-        self._absorb(region)
+        points = [self.coverage.sizes.example, *(one.point for one in self.regions)]
+        captures = [(one.conditions, one.checks) for one in self.regions]
+        self._evidence = Evidence(self.coverage.sizes, captures, points, self._answers)
 
-    def _joins(self, point: dict[str, int]) -> bool:
-        """Whether an existing capture is right at sizes at which its conditions do not hold, so
-        that these do not matter."""
-        complete = self.coverage.sizes.complete
-        for region in self.models:
-            broken = {one.expr for one in region.broken(complete(point))}
-            key = (id(region), frozenset(broken))
-            if len(broken) > 2 or key in self._tried:
-                continue
-            self._tried.add(key)
-            alike = [
-                other
-                for other in self.open
-                if {one.expr for one in region.broken(complete(other))} == broken
-            ]
-            # The code may ask more there.
-            asked = (one for one in region.broken(complete(point)) if not one.internal)
-            may_hide = any(one.expr not in self._joined for one in asked)
-            if may_hide and any(other != point for other in alike):
-                continue
-            if self._is_right_at(region, [point, *alike]):
-                region.ignored |= broken
+    def _decision(self, *, tested: bool = False) -> Decision:
+        """Decides between the captures.
+
+        Args:
+            tested: Whether a capture is taken only where it was tried at sizes that are alike.
+        """
+        evidence = self._evidence
+        points = evidence.all & ~evidence.failing()
+        models = range(len(self.regions))
+        known = [evidence.known_right(model) & points for model in models]
+        wrong = [evidence.known_wrong(model) for model in models]
+        right = [
+            (evidence.alike(known[model]) if tested else points) & ~wrong[model] for model in models
+        ]
+
+        def decided(order: list[int]) -> Decision:
+            own = [right[model] for model in order]
+            found = _decisions.learned(points, evidence.splits, own)
+            return _decisions.renamed(found, order)
+
+        order = sorted(models, key=lambda model: -known[model].bit_count())
+        found = decided(order)
+        self._needed = len(_decisions.models(found))
+        if self._needed > self._limit:
+            found = decided(_decisions.fewest(points, known, self._limit))
+        return found
+
+    def _improve(self, decision: Decision) -> bool:
+        """Captures the module at sizes that no capture has, or tries captures at more sizes.
+
+        Returns:
+            False if there is nothing to be done.
+        """
+        evidence = self._evidence
+        found = list(_decisions.leaves(decision))
+        lost = evidence.alike(self._positions(self.lost))
+        may_capture = self._attempts < _ATTEMPTS * self._limit
+        open_ = union(leaf.points for leaf in found if leaf.model is None) & ~lost
+        if open_ and may_capture and self._needed <= self._limit:
+            unseen = self._unseen()
+            right = union(map(evidence.known_right, range(len(self.regions))))
+            others = evidence.all & ~(right | evidence.failing() | lost)
+            attempts = self._attempts
+            self._seek(others & evidence.broken(unseen), unseen)
+            if self._attempts == attempts:
+                self._seek(open_, ())
+            return True
+        if any(self._tries(leaf) for leaf in found):
+            return True
+        for leaf in found if may_capture else ():
+            unseen = [] if leaf.model is None else self._unseen(self.regions[leaf.model])
+            if broken := evidence.broken(unseen) & leaf.points & ~lost:
+                self._seek(broken, unseen, joined=True)
                 return True
         return False
+
+    def _positions(self, points: Sequence[dict[str, int]]) -> int:
+        keys = {tuple(point.values()) for point in points}
+        return sum(1 << at for at, key in enumerate(self._evidence.keys) if key in keys)
+
+    def _unseen(self, region: Region | None = None) -> list[Condition]:
+        """The conditions of the user's code that hold in all captures: the code may ask more where
+        they do not.
+
+        Args:
+            region: One whose conditions are looked at, or all.
+        """
+        complete = self.coverage.sizes.complete
+        points = [complete(one.point) for one in self.regions]
+        found = region.conditions if region else self._evidence.conditions
+        return [
+            one for one in found if not one.internal and all(one.holds(point) for point in points)
+        ]
+
+    def _seek(self, points: int, unseen: Sequence[Condition], *, joined: bool = False) -> None:
+        """Captures the module at the most telling sizes that it takes: see ``_most_telling``.
+
+        Args:
+            points: Those to choose from.
+            unseen: The conditions.
+            joined: Whether it is captured where a capture is right as well.
+        """
+        for _ in range(_RUNS):
+            if not points:
+                return
+            at = self._most_telling(points, unseen)
+            if self._try(at) is not None:
+                self._settle(at, joined=joined)
+                return
+            points &= ~self._evidence.alike(1 << at)
+
+    def _most_telling(self, points: int, unseen: Sequence[Condition]) -> int:
+        """The position of sizes, near the first, at which the most conditions do not hold for the
+        first time."""
+        evidence = self._evidence
+        broken = [evidence.all & ~evidence.holds(one) for one in unseen]
+        near = self._near(points)
+
+        example = self.coverage.sizes.example
+
+        def gain(at: int) -> tuple[bool, int, int]:
+            count = sum(own >> at & 1 for own in broken)
+            # Modules fail at small sizes more often.
+            sizes = evidence.points[at].items()
+            is_large = count > 0 and all(size >= example[name] for name, size in sizes)
+            return is_large, count, evidence.run >> at & 1
+
+        return max(_decisions.bits(near), key=gain)
+
+    def _near(self, points: int) -> int:
+        """Those that are near the first."""
+        own = self._evidence.points
+        order = list(_decisions.bits(points))
+        return sum(1 << at for at in order if self.coverage.is_near(own[at], own[order[0]]))
+
+    def _settle(self, at: int, *, joined: bool = False) -> None:
+        """Captures the module at sizes, unless a capture is right there.
+
+        Args:
+            at: The position of the sizes.
+            joined: Whether it is captured in any case.
+        """
+        answers = self._try(at)
+        right = union(map(self._evidence.known_right, range(len(self.regions))))
+        if answers is None or (right >> at & 1 and not joined):
+            return
+        point = self._evidence.points[at]
+        self._attempts += 1
+        self._done += 1
+        start = time.process_time()
+        try:
+            with Patience(max(_BUDGET, self._left), "as others took less").limited():
+                region = self._captured(point)
+        finally:
+            self._seconds = max(self._seconds, time.process_time() - start)
+        if region is None:
+            self.lost.append(point)
+            return
+        answers[len(self.regions)] = True
+        self._add(region)
+
+    def _try(self, at: int) -> dict[int, bool] | None:
+        """Whether each capture is right at sizes; None if the module does not take them."""
+        evidence = self._evidence
+        key = evidence.keys[at]
+        known = self._answers.get(key, {})
+        if known is None:
+            return None
+        missing = [model for model in range(len(self.regions)) if model not in known]
+        if not missing:
+            return known
+        self._done += 1
+        runs = [self.regions[model].run for model in missing]
+        found = self.coverage.are_right(runs, evidence.points[at])
+        answers = None if found is None else {**known, **dict(zip(missing, found, strict=True))}
+        self._answers[key] = answers
+        evidence.add(at, answers)
+        return answers
+
+    def _tries(self, leaf: Leaf) -> bool:
+        """Tries the capture of a leaf at sizes at which its conditions do not hold, until it is
+        wrong: at some for each answer to each condition, and for each two of them.
+
+        Returns:
+            Whether there were some.
+        """
+        evidence, model = self._evidence, leaf.model
+        points = 0 if model is None else leaf.points & ~evidence.proven[model]
+        if model is None or not points:
+            return False
+        near = self._near(points)
+        sides = [side & near for own in evidence.splits for side in (own, ~own)]
+        pairs = [one & other for one, other in itertools.combinations(sides, 2)]
+        choose = random.Random(0)
+        choose.shuffle(pairs)
+        # The first and the last, and some of all.
+        ends = [near & -near, 1 << near.bit_length() >> 1]
+        has_tried = False
+        for at, wanted in enumerate((*ends, *sides, *[near] * _TESTS, *pairs)):
+            tried = evidence.right[model] & near
+            some = at < len(ends) + len(sides)
+            if wanted & tried if some or wanted != near else tried.bit_count() >= _TESTS:
+                continue
+            if not some and wanted != near and tried.bit_count() >= _MOST_TESTS:
+                break
+            rest = wanted & ~(tried | evidence.failing())
+            if rest:
+                found = list(_decisions.bits(rest))
+                self._try(choose.choice(found) if wanted == near else found[0])
+                has_tried = True
+                if evidence.wrong[model] & points or self._left < 0:
+                    break
+        return has_tried
 
     def hiding(
         self,
@@ -209,36 +373,6 @@ class Explorer:
                 found.append(condition)
         return found
 
-    def _is_right_at(self, region: Region, points: Sequence[dict[str, int]]) -> bool:
-        """Whether a capture is right at some of these sizes, near and far, that the module
-        takes."""
-        near = [point for point in points if self.coverage.is_near(point, points[0])]
-        ordered = sorted(near, key=lambda point: sum(point.values()))
-        step = max(len(ordered) // (_TESTS - 2), 1)
-        tried: list[dict[str, int]] = []
-        for point in (points[0], *ordered[::step], ordered[-1]):
-            if point not in tried:
-                tried.append(point)
-        found = [self.coverage.is_right(region.run, point) for point in tried[: _TESTS + 1]]
-        return False not in found and True in found
-
-    def _absorb(self, new: Region) -> None:
-        """Takes a new capture in place of older ones that it is right for as well, as with ``if pad
-        > 0: x = F.pad(x, pad)``, or an older one in its place."""
-        complete = self.coverage.sizes.complete
-        for old in self.models:
-            if old is new:
-                continue
-            for taken, left in ((old, new), (new, old)):
-                covered = [point for point in self._points if not left.broken(complete(point))]
-                if self._is_right_at(taken, [left.point, *covered]):
-                    left.use = taken
-                    differ = (*old.broken(complete(new.point)), *new.broken(complete(old.point)))
-                    self._joined.update(one.expr for one in differ)
-                    break
-            if new.use:
-                return
-
     def _captured(self, point: dict[str, int]) -> Region | None:
         """The capture at sizes, which takes them; None if there is none."""
         sizes = self.coverage.sizes
@@ -267,9 +401,9 @@ class Explorer:
         branches = [one for one in conditions if one.kind == "branch"]
         assert captured.program is not None
         try:
-            run = _recorded.runnable(captured.program).forward
+            run = _recorded.runner(captured.program)
         except Exception:
-            # torch cannot make a module of it.
+            # torch cannot run it.
             return None
         checks = [one for one in conditions if one.kind == "check"]
         return Region(captured, point, branches, checks, run)
@@ -306,11 +440,81 @@ class Explorer:
         finally:
             made.release()
 
+    # Reports.
+
+    def _take(self, decision: Decision) -> None:
+        """Takes the captures of a decision, and finds sizes that none has."""
+        evidence = self._evidence
+        taken = sorted(_decisions.models(decision))
+        self.models = [self.regions[model] for model in taken]
+        within = {
+            model: union(x.points for x in _decisions.leaves(decision) if x.model == model)
+            for model in taken
+        }
+        # Tests show that these do not matter.
+        ignored = {
+            model: {c.key for c in self.regions[model].conditions if points & ~evidence.holds(c)}
+            for model, points in within.items()
+        }
+        decided = set[Expr]()
+
+        def chosen(decision: Decision, facts: frozenset[Expr]) -> Chosen:
+            if isinstance(decision, Split):
+                one = evidence.conditions[decision.condition]
+                known = facts | {one.key, one.opposite}
+                sides = chosen(decision.holds, known), chosen(decision.fails, known)
+                return sides[0] if sides[0] == sides[1] else (one, *sides)
+            if decision.model is None:
+                return None
+            found: Chosen = taken.index(decision.model)
+            own = self.regions[decision.model].conditions
+            done = facts | ignored[decision.model]
+            rest = {c.key: c for c in own if not c.internal and c.key not in done}
+            for one in reversed(rest.values()):
+                found = (one, found, None)
+            return found
+
+        self._chosen = chosen(decision, frozenset())
+        for path, _ in _paths(self._chosen):
+            decided |= {key for one, _ in path for key in (one.key, one.opposite)}
+        own = (one for region in self.models for one in region.conditions)
+        self.tested = list(dict.fromkeys(one.text for one in own if one.key not in decided))
+        refused = union(x.points for x in _decisions.leaves(decision) if x.model is None)
+        lost = self._positions(self.lost) & refused
+        self.lost = [evidence.points[at] for at in _decisions.bits(lost)]
+        rest = refused & ~evidence.alike(lost)
+        known = [at for at in _decisions.bits(rest) if evidence.run >> at & 1]
+        others = [at for at in _decisions.bits(rest) if not evidence.run >> at & 1]
+        tried = known[:1] or [at for at in others[:_RUNS] if self._try(at) is not None][:1]
+        self.open = [evidence.points[at] for at in tried]
+
     def at(self, point: dict[str, int]) -> Region | None:
         """The capture that is taken at sizes."""
-        all_sizes = self.coverage.sizes.complete(point)
-        found = (region.model for region in self.regions if not region.broken(all_sizes))
-        return next(found, None)
+        all_sizes, chosen = self.coverage.sizes.complete(point), self._chosen
+        while isinstance(chosen, tuple):
+            condition, holds, fails = chosen
+            chosen = holds if condition.holds(all_sizes) else fails
+        return None if chosen is None else self.models[chosen]
+
+    def tree(self, refusal: str) -> Tree:
+        """The decisions.
+
+        Args:
+            refusal: The reason for which other sizes are refused.
+        """
+
+        def text(chosen: Chosen) -> Tree:
+            if isinstance(chosen, tuple):
+                return chosen[0].text, text(chosen[1]), text(chosen[2])
+            return refusal if chosen is None else chosen
+
+        return text(self._chosen)
+
+    def region(self, model: Region) -> Condition:
+        """The sizes at which a capture is taken, as an assertion."""
+        at = self.models.index(model)
+        paths = [sympy.And(*_exprs(path)) for path, found in _paths(self._chosen) if found == at]
+        return Condition(sympy.simplify_logic(sympy.Or(*paths), deep=False), "check")
 
     def text(self, fails: str) -> str:
         """The sizes that have no region, in words.
@@ -328,52 +532,21 @@ class Explorer:
             f"{sizes.at(point).sizes}: the module {why}. The code decides by sizes at {lines}"
         )
 
-    # The tree.
 
-    def tree(self, refusal: str) -> Tree:
-        """The decisions.
+def _paths(
+    chosen: Chosen, path: tuple[tuple[Condition, bool], ...] = ()
+) -> Iterator[tuple[tuple[tuple[Condition, bool], ...], int | None]]:
+    """Each path of decisions with its capture."""
+    if isinstance(chosen, tuple):
+        condition, *sides = chosen
+        for holds, side in zip((True, False), sides, strict=True):
+            yield from _paths(side, (*path, (condition, holds)))
+    else:
+        yield path, chosen
 
-        Args:
-            refusal: The reason for which other sizes are refused.
-        """
-        complete = self.coverage.sizes.complete
-        points = [complete(point) for point in (*self._points, self.coverage.sizes.example)]
-        models = self.models
 
-        def decide(points: list[dict[str, int]], facts: dict[Expr, bool]) -> Tree:
-            for region in self.regions if points else ():
-                unknown = [c for c in region.decides if c.key not in facts]
-                if any(facts.get(c.key) is False for c in region.decides):
-                    continue
-                if not unknown:
-                    return models.index(region.model)
-                first = unknown[0]
-                sides = [
-                    decide(
-                        [point for point in points if first.holds(point) is holds],
-                        {**facts, first.key: holds, first.opposite: not holds},
-                    )
-                    for holds in (True, False)
-                ]
-                if sides[0] == sides[1]:
-                    return sides[0]
-                return first.text, sides[0], sides[1]
-            return refusal
-
-        return decide(points, {})
-
-    def region(self, model: Region) -> Condition:
-        """The sizes at which a capture is taken, as an assertion."""
-        regions = [region for region in self.regions if region.model is model]
-        paths = [sympy.And(*(one.expr for one in region.decides)) for region in regions]
-        return Condition(sympy.simplify_logic(sympy.Or(*paths), deep=False), "check")
-
-    @property
-    def tested(self) -> list[str]:
-        """The conditions that only tests joined."""
-        found = [one for r in self.regions for one in r.conditions if one.expr in r.ignored]
-        found += [one for region in self.regions if region.use for one in region.decides]
-        return list(dict.fromkeys(one.text for one in found))
+def _exprs(path: Sequence[tuple[Condition, bool]]) -> list[Expr]:
+    return [one.expr if holds else sympy.Not(one.expr) for one, holds in path]
 
 
 def _numbers(captured: Captured) -> set[int]:

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -40,7 +41,8 @@ class Captured:
     ``program`` is None if the strategy is one of TorchScript. ``failures`` are the errors of the
     strategies that were tried before. ``relations`` are assertions of the program about sizes.
     ``log`` has its conditions for the arguments of ``call``, and ``narrowing`` are those that do
-    not follow from what is asked for. ``warnings`` are those of libraries, which are not shown.
+    not follow from what is asked for. ``warnings`` are those of libraries, which are not shown, and
+    ``seconds`` is the CPU time.
     """
 
     program: torch.export.ExportedProgram | None
@@ -51,6 +53,7 @@ class Captured:
     call: Call | None = None
     narrowing: list[Condition] = dataclasses.field(default_factory=list[Condition])
     warnings: Sequence[str] = ()
+    seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +118,7 @@ class TorchExport:
             StaticSizes: Others would have to.
             Exception: The errors of torch.export.
         """
-        larger, given = None, call
+        larger, given, start = None, call, time.process_time()
         with _patches.exporting(), _settings(self.strict):
             with _guards.logged() as log:
                 logs.append(log)
@@ -143,7 +146,8 @@ class TorchExport:
                 "give an example in which they are larger."
             )
         relations = _drop_assertions(program.graph_module)
-        return Captured(program, self.name, failures, relations, log, given)
+        seconds = time.process_time() - start
+        return Captured(program, self.name, failures, relations, log, given, seconds=seconds)
 
     def _of_larger(
         self, program: torch.export.ExportedProgram, call: Call, compare: bool

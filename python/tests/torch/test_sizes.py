@@ -173,6 +173,28 @@ def test_regions(kind: type[nn.Module], dynamo: bool) -> None:
     assert "If" in operators(program)
 
 
+def test_decisions() -> None:
+    """A tree is learned from where captures are right: conditions that do not matter are not
+    asked."""
+    from pt2onnx._capture import _decisions
+    from pt2onnx._capture._decisions import Leaf, Split
+
+    # Of the numbers up to 15: which are even, which are at least 8.
+    even, large, everything = 0x5555, 0xFF00, 0xFFFF
+    found = _decisions.learned(everything, [even, large], [large, everything & ~large])
+    assert found == Split(1, Leaf(large, 0), Leaf(everything & ~large, 1))
+    assert _decisions.learned(everything, [even, large], [large, everything]) == Leaf(everything, 1)
+    # No capture is right at odd numbers below 8, and no condition tells 9 from 11.
+    found = _decisions.learned(everything, [even, large], [even, large & ~(1 << 9)])
+    assert {(leaf.points, leaf.model) for leaf in _decisions.leaves(found)} == {
+        (even, 0),
+        (large & ~even, None),
+        (everything & ~large & ~even, None),
+    }
+    assert _decisions.fewest(everything, [1, large, even], 2) == [1, 2]
+    assert list(_decisions.bits(0b1010)) == [1, 3]
+
+
 def test_sizes_without_a_region() -> None:
     """The model fails at sizes for which there are too many branches, with the reason."""
     x = torch.randn(2, 6, 4)
