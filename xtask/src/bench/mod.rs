@@ -44,6 +44,9 @@ enum Part {
     /// needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime-genai, and installs optimum-onnx
     /// as `libraries` does. Only if it is named.
     Decoders,
+    /// Models whose code looks at sizes; needs PT2ONNX_TORCH_PYTHON with the packages of
+    /// bench/sizes.py. Only if it is named.
+    Sizes,
 }
 
 /// Options of `bench`.
@@ -68,8 +71,8 @@ pub struct Options {
     /// Layers of the models that are compressed.
     #[arg(long, default_value_t = 12)]
     depth: usize,
-    /// Only these exports of `libraries`, by name: `timm resnet18`, `Bert`. Their tables are not
-    /// written into the page.
+    /// Only these exports of `libraries` or `sizes`, by name: `timm resnet18`, `Bert`. Their tables
+    /// are not written into the page.
     #[arg(long)]
     only: Vec<String>,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay
@@ -83,7 +86,11 @@ pub fn bench(options: &Options) -> Result<()> {
     let wanted = |part| options.parts.is_empty() || options.parts.contains(&part);
     let pt2onnx = match &options.pt2onnx {
         Some(built) => built.clone(),
-        None if matches!(options.parts[..], [Part::Python | Part::Libraries | Part::Decoders]) => {
+        None if matches!(
+            options.parts[..],
+            [Part::Python | Part::Libraries | Part::Decoders | Part::Sizes]
+        ) =>
+        {
             PathBuf::new()
         }
         None => {
@@ -128,6 +135,16 @@ pub fn bench(options: &Options) -> Result<()> {
             package::build(&["--release"])?;
         }
         page::python(&export::table(python, options.runs)?)?;
+    }
+    if options.parts.contains(&Part::Sizes) {
+        if options.pt2onnx.is_none() {
+            package::build(&["--release"])?;
+        }
+        let tables = bench.exports("sizes", &[], &options.only)?;
+        println!("{tables}");
+        if options.only.is_empty() {
+            page::sizes(&tables)?;
+        }
     }
     if options.parts.contains(&Part::Libraries) {
         if options.pt2onnx.is_none() {

@@ -64,6 +64,11 @@ pub fn compress(tables: &str) -> Result<()> {
     section("compress", tables)
 }
 
+/// Writes the section on models whose code looks at sizes.
+pub fn sizes(tables: &str) -> Result<()> {
+    section("sizes", tables)
+}
+
 /// Writes the section on exports of libraries.
 pub fn libraries(table: &str) -> Result<()> {
     section("libraries", table)
