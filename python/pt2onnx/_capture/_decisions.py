@@ -64,7 +64,7 @@ def learned(points: int, splits: Sequence[int], right: Sequence[int]) -> Decisio
             if one and other
         ]
         if not costs:
-            # No condition is known that tells them apart.
+            # They differ in no condition that is known.
             return Leaf(part, None)
         _, at = min(costs)
         return Split(at, decide(sides[at][0]), decide(sides[at][1]))

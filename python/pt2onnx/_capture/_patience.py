@@ -32,7 +32,7 @@ class Patience:
 
     @classmethod
     def of_trace(cls, seconds: float) -> Patience:
-        """That of captures where there is a trace that took some seconds."""
+        """The patience for captures where there is a trace that took some seconds."""
         why = "as there is a trace; dynamo=True has no limit"
         return cls(SECONDS + TRACES * seconds, why)
 

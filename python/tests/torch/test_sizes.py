@@ -179,12 +179,12 @@ def test_decisions() -> None:
     from pt2onnx._capture import _decisions
     from pt2onnx._capture._decisions import Leaf, Split
 
-    # Of the numbers up to 15: which are even, which are at least 8.
+    # The numbers up to 15: the even ones, and those from 8 on.
     even, large, everything = 0x5555, 0xFF00, 0xFFFF
     found = _decisions.learned(everything, [even, large], [large, everything & ~large])
     assert found == Split(1, Leaf(large, 0), Leaf(everything & ~large, 1))
     assert _decisions.learned(everything, [even, large], [large, everything]) == Leaf(everything, 1)
-    # No capture is right at odd numbers below 8, and no condition tells 9 from 11.
+    # No capture is right at odd numbers below 8, and 9 and 11 differ in no condition.
     found = _decisions.learned(everything, [even, large], [even, large & ~(1 << 9)])
     assert {(leaf.points, leaf.model) for leaf in _decisions.leaves(found)} == {
         (even, 0),

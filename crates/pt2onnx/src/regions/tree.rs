@@ -224,7 +224,7 @@ fn any_of(paths: &[Vec<Expr>]) -> Expr {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub tree: Tree,
-    /// Reasons why sizes are refused, each with conditions not all of which hold there.
+    /// Reasons why sizes are refused, each with conditions that do not all hold there.
     pub checks: Vec<(String, Vec<Expr>)>,
     /// All leaves.
     pub regions: Vec<Region>,
