@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from .. import _examples, _leaves
+from .. import _examples, _leaves, _shapes
 from .._conditions import FAR
 from .._sizes import Sizes
 from . import _trace
@@ -123,12 +123,14 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
 
 def with_numbers(traced: Traced) -> Traced | None:
     """A trace that computes the numbers which the code makes of sizes; None if there are no such
-    numbers, or no such trace.
+    numbers, no such trace, or no dynamic sizes.
 
     Raises:
         TraceWarning: The code decides by a power, a root or a logarithm of a size.
     """
     found = traced
+    if not any([*_shapes.axis_sizes(leaf.axes)] for leaf in traced.leaves):
+        return None
     if traced.sizes.ints or traced.sizes.floats:
         try:
             found = _trace.trace_call(traced.call, traced.run, keep_ints=True)

@@ -141,3 +141,17 @@ def test_numbers_that_change_far_away(kind: type[nn.Module], dynamo: bool) -> No
     for size in (1, 2, 7, 8, 64, 69, 70, 100, 109, 110, 200, 256):
         x = torch.randn(2, size, 4)
         same(program(x), module(x))
+
+
+class Levels(nn.Module):
+    """As detectors choose levels of a pyramid."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if math.log2(x.shape[1]) > 2 else x * 3
+
+
+def test_logarithms_of_static_sizes_refute_no_trace() -> None:
+    x = torch.ones(2, 6)
+    program = pt2onnx.export(Levels(), (x,), dynamo=False)
+    assert program is not None and program._capture_strategy == "TraceStrategy"
+    same(program(x), Levels()(x))
