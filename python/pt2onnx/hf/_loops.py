@@ -102,6 +102,10 @@ def _placed(rows: torch.Tensor, kind: Any) -> Any:
     written, key = kind
     steps: tuple[Any, ...] = cast(Any, key) if isinstance(key, tuple) else (key,)
     axis = _axis(written.dim(), steps, index)
+    if written.shape[axis] != rows.shape[0]:
+        raise NotImplementedError(
+            f"a loop over tokens writes {rows.shape[0]} of {written.shape[axis]} rows of a tensor"
+        )
     return rows.movedim(0, axis).to(written.dtype)
 
 

@@ -346,3 +346,10 @@ def test_genai_refuses_an_encoder(tmp_path):
 def test_embedded_weights_have_no_file(llama, tmp_path):
     pt2onnx.hf.export(llama, tmp_path, weights="embed", verbose=False)
     assert not list(tmp_path.glob("*.data"))
+
+
+def test_a_loop_that_writes_a_part_of_a_tensor_is_refused() -> None:
+    from pt2onnx.hf import _loops
+
+    with pytest.raises(NotImplementedError, match="writes 2 of 3 rows"):
+        _loops._placed(torch.zeros(2, 4), (torch.zeros(4, 3), (slice(None), _loops.index)))
