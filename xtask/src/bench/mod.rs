@@ -41,8 +41,8 @@ enum Part {
     /// and installs optimum-onnx with its transformers into a separate folder. Only if it is named.
     Libraries,
     /// Decoders of language models against those of onnxruntime-genai's builder and of optimum;
-    /// needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime-genai, and installs optimum-onnx
-    /// as `libraries` does. Only if it is named.
+    /// needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime-genai, and installs
+    /// optimum-onnx as `libraries` does. Only if it is named.
     Decoders,
     /// Models whose code looks at sizes; needs PT2ONNX_TORCH_PYTHON with the packages of
     /// bench/sizes.py. Only if it is named.
