@@ -29,6 +29,8 @@ def exported(part: Part, path: str, options: dict[str, Any]) -> ONNXProgram:
         options: Those of ``pt2onnx.export``.
     """
     shapes = options.get("dynamic_shapes", part.dynamic_shapes)
+    # A step of a decoder has at least one token, so that there are keys.
+    length = _LENGTH if part.one_token is None else torch.export.Dim(_LENGTH, min=1)
     given: dict[str, Any] = {
         "input_names": part.input_names,
         "output_names": part.output_names,
@@ -36,8 +38,7 @@ def exported(part: Part, path: str, options: dict[str, Any]) -> ONNXProgram:
         # other sizes do not know.
         "sizes": "warn",
         **options,
-        # A step has at least one token, so that there are keys.
-        "dynamic_shapes": _with_length(shapes, torch.export.Dim(_LENGTH, min=1)),
+        "dynamic_shapes": _with_length(shapes, length),
     }
     if not part.is_twice:
         try:
