@@ -309,14 +309,23 @@ class Explorer:
 
     def _tries(self, leaf: Leaf) -> bool:
         """Tries the capture of a leaf at sizes at which its conditions do not hold, until it is
-        wrong: at some for each answer to each condition, and for each two of them.
+        wrong: at some for each answer to each condition, and for each two of them. Before, it is
+        tried at the sizes of other captures, as PyTorch asks nothing about sizes of 0 and 1.
 
         Returns:
             Whether there were some.
         """
         evidence, model = self._evidence, leaf.model
-        points = 0 if model is None else leaf.points & ~evidence.proven[model]
-        if model is None or not points:
+        if model is None:
+            return False
+        captured = self._positions([one.point for one in self.regions]) & leaf.points
+        tried = evidence.right[model] | evidence.wrong[model] | evidence.failed
+        if untried := captured & ~tried:
+            for at in _decisions.bits(untried):
+                self._try(at)
+            return True
+        points = leaf.points & ~evidence.proven[model]
+        if not points:
             return False
         near = self._near(points)
         sides = [side & near for own in evidence.splits for side in (own, ~own)]
