@@ -5,7 +5,7 @@
 Needs torch, transformers, onnxruntime and onnxruntime-genai; optimum's column needs optimum-onnx in the folder that `--optimum` names.
 Models have random weights, of two sizes each, in float32 and with weights of 4 bits. Sessions have one thread and take turns: a token
 after so many others, and a prompt of so many tokens. Printed are medians of milliseconds of CPU, with the ratio of ours to the
-builder's, and the seconds of CPU of the exports.
+builder's, and the seconds of CPU of the exports. A tool that does not export a model has no numbers in its rows.
 """
 
 import argparse
@@ -75,14 +75,16 @@ def export(name, module, source, folder, quantize, optimum):
         pt2onnx.hf.export(module, folder / "pt2onnx", target="ort-genai", verbose=False, **options)
     found["pt2onnx"] = (folder / "pt2onnx", time.process_time() - start)
     precision = "int4" if quantize else "fp32"
-    builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", source, "-o", folder / "builder", "-p", precision, "-e", "cpu"]
-    found["builder"] = (folder / "builder", seconds_of(builder, {}))
+    builder = ["onnxruntime_genai.models.builder", "-i", source, "-o", folder / "builder", "-p", precision, "-e", "cpu"]
+    others = {"builder": (builder, {})}
     if optimum and not quantize:
-        command = [sys.executable, "-m", "optimum.exporters.onnx", "--model", source, "--task", "text-generation-with-past", folder / "optimum"]
+        task = ["--task", "text-generation-with-past"]
+        others["optimum"] = (["optimum.exporters.onnx", "--model", source, *task, folder / "optimum"], {"PYTHONPATH": optimum})
+    for tool, (words, environment) in others.items():
         try:
-            found["optimum"] = (folder / "optimum", seconds_of(command, {"PYTHONPATH": optimum}))
+            found[tool] = (folder / tool, seconds_of([sys.executable, "-m", *words], environment))
         except subprocess.CalledProcessError:
-            print(f"optimum does not export {name}", file=sys.stderr)
+            print(f"{tool} does not export {name}", file=sys.stderr)
     return found
 
 
@@ -167,7 +169,8 @@ def main():
                 module = saved_model(name, width, given.layers, Path(folder, "source"))
                 for quantize in (False, True):
                     ratios += compared(name, width, module, Path(folder), quantize, given)
-    print(f"\nRatio to the builder: median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}.")
+    if ratios:
+        print(f"\nRatio to the builder: median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}.")
 
 
 def compared(name, width, module, folder, quantize, given):
@@ -181,9 +184,9 @@ def compared(name, width, module, folder, quantize, given):
         for past, new in steps:
             # Prompts of more tokens run fewer times.
             medians = latencies(decoders, past, new, max(3, given.runs * 16 // max(new, 16)))
-            ratios.append(medians["pt2onnx"] / medians["builder"])
-            tokens = f"{kind} {past or new}"
-            print_row(name, width, weights, tokens, medians, f"{ratios[-1]:.2f}")
+            own = [medians["pt2onnx"] / medians["builder"]] if "builder" in medians else []
+            ratios += own
+            print_row(name, width, weights, f"{kind} {past or new}", medians, "".join(f"{ratio:.2f}" for ratio in own))
     print_row(name, width, weights, "export, s", {tool: seconds for tool, (_, seconds) in found.items()}, "")
     del decoders
     gc.collect()
