@@ -170,9 +170,6 @@ pub struct Pass {
     pub(crate) run: Run,
 }
 
-/// The targets whose runtime has ONNX Runtime's own operators.
-pub(crate) const CONTRIB: &[Target] = &[Target::Ort, Target::OrtGenai];
-
 type Own = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 
 #[derive(Clone)]

@@ -41,6 +41,6 @@ pub(crate) mod split;
 use crate::{
     Match, Measure,
     fusion::{Because, Fusion, Fusions, NoFusion, Patterns},
-    pass::{CONTRIB, Pass, Phase, Run},
+    pass::{Pass, Phase, Run},
     slices,
 };

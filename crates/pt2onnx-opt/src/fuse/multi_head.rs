@@ -1,9 +1,7 @@
 //! Replaces attention by ONNX Runtime's own operator, which needs no transposed operands.
 
-use super::{
-    Because, CONTRIB, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask,
-};
-use crate::{analysis::known, masks::bools_of};
+use super::{Because, Fusion, Match, Measure, NoFusion, Pass, Patterns, Run, broadcast::full_mask};
+use crate::{Target, analysis::known, masks::bools_of};
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -16,7 +14,7 @@ pub(crate) static MULTI_HEAD: Pass = Pass {
                    heads, size)`. There is no mask, a causal mask, or a boolean mask that is the \
                    same for all heads.",
     lowers: Measure::Operators(&["Softmax"]),
-    targets: CONTRIB,
+    targets: Target::CONTRIB,
     run: Run::fusions(fusions),
     ..Pass::FUSION
 };

@@ -1,9 +1,10 @@
 //! RMS normalization fusion: the formula becomes `RMSNormalization`.
 
 use super::{
-    CONTRIB, Fusion, Pass, Patterns, Run,
+    Fusion, Pass, Patterns, Run,
     normalization::{fits, normalised},
 };
+use crate::Target;
 use pt2onnx_ir::attrs;
 
 pub(crate) static RMS_NORM: Pass = Pass {
@@ -11,7 +12,7 @@ pub(crate) static RMS_NORM: Pass = Pass {
     since: 23,
     description: "Replaces the formula of RMS normalization by RMSNormalization (opset 23).",
     precondition: "As for layer-norm.",
-    any_opset: CONTRIB,
+    any_opset: Target::CONTRIB,
     run: Run::fusions(fusions),
     ..Pass::FUSION
 };

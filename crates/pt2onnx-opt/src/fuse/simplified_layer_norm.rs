@@ -1,7 +1,7 @@
 //! Writes RMS normalization as ONNX Runtime's own operator where the opset has none.
 
-use super::{CONTRIB, Measure, Pass, Phase, Run};
-use crate::{Changed, GraphMut, Options, rewrite};
+use super::{Measure, Pass, Phase, Run};
+use crate::{Changed, GraphMut, Options, Target, rewrite};
 use pt2onnx_ir::{Attributes, Model, NodeId, attrs};
 use pt2onnx_tensor::DType;
 
@@ -11,7 +11,7 @@ pub(crate) static SIMPLIFIED_LAYER_NORM: Pass = Pass {
                   the targets `ort` and `ort-genai` only.",
     precondition: "The normalization is over the last dimension.",
     lowers: Measure::Operators(&["RMSNormalization"]),
-    targets: CONTRIB,
+    targets: Target::CONTRIB,
     phase: Phase::Last,
     run: Run::Graph(run),
     ..Pass::FUSION

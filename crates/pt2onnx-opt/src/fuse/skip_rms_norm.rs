@@ -1,7 +1,7 @@
 //! Joins RMS normalization with the sum before it, in ONNX Runtime's own operator.
 
-use super::{CONTRIB, Measure, Pass, Phase, Run};
-use crate::{Changed, GraphMut, Options, analysis::known, rewrite};
+use super::{Measure, Pass, Phase, Run};
+use crate::{Changed, GraphMut, Options, Target, analysis::known, rewrite};
 use pt2onnx_ir::{Attributes, Builder, InsertPoint, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::DType;
@@ -14,7 +14,7 @@ pub(crate) static SKIP_RMS_NORM: Pass = Pass {
     precondition: "The normalization is over the last dimension, its scale is a constant, and the \
                    operands of the sum have the same three sizes.",
     lowers: Measure::Operators(&["RMSNormalization"]),
-    targets: CONTRIB,
+    targets: Target::CONTRIB,
     phase: Phase::Last,
     run: Run::Graph(run),
     ..Pass::FUSION

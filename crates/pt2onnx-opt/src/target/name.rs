@@ -26,6 +26,9 @@ pub enum Target {
 }
 
 impl Target {
+    /// The targets whose runtime has ONNX Runtime's own operators.
+    pub(crate) const CONTRIB: &[Self] = &[Self::Ort, Self::OrtGenai];
+
     /// Whether its runtime is ONNX Runtime.
     pub fn is_ort(self) -> bool {
         matches!(self, Self::Ort | Self::OrtCpu | Self::OrtGenai)
@@ -33,7 +36,7 @@ impl Target {
 
     /// Whether operators of ONNX Runtime's own domain may be used.
     pub fn takes_contrib_ops(self) -> bool {
-        matches!(self, Self::Ort | Self::OrtGenai)
+        Self::CONTRIB.contains(&self)
     }
 }
 
