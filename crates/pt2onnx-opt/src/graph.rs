@@ -41,6 +41,19 @@ impl<'m> GraphMut<'m> {
         self.walk_over(self.nodes())
     }
 
+    /// Calls `change` for each node that is still there. Whether one was changed: `Some`.
+    pub(crate) fn change_each(
+        &mut self,
+        mut change: impl FnMut(&mut Model, NodeId) -> Option<()>,
+    ) -> Changed {
+        let mut changed = false;
+        let mut walk = self.walk();
+        while let Some(id) = walk.next(self.model) {
+            changed |= self.model.contains(id) && change(self.model, id).is_some();
+        }
+        changed
+    }
+
     /// A walk over what was found in the graph.
     pub(crate) fn walk_over<T>(&self, items: Vec<T>) -> Walk<T> {
         Walk::new(items, self.budget)

@@ -29,18 +29,12 @@ pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
 };
 
 fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut changed = false;
     let mut tables = Tables::new(options.max_positions);
-    let mut walk = graph.walk();
-    while let Some(id) = walk.next(graph.model) {
-        if graph.model.contains(id)
-            && let Ok(found) = Cached::read(graph.model, id)
-        {
-            found.replace(graph.model, &mut tables);
-            changed = true;
-        }
-    }
-    changed
+    graph.change_each(|model, id| {
+        let found = Cached::read(model, id).ok()?;
+        found.replace(model, &mut tables);
+        Some(())
+    })
 }
 
 /// Why nodes of attention stay, with how many.

@@ -18,12 +18,7 @@ pub(crate) static PACKED_QKV: Pass = Pass {
 };
 
 fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
-    let mut changed = false;
-    let mut walk = graph.walk();
-    while let Some(id) = walk.next(graph.model) {
-        changed |= graph.model.contains(id) && pack(graph.model, id).is_some();
-    }
-    changed
+    graph.change_each(pack)
 }
 
 fn pack(model: &mut Model, id: NodeId) -> Option<()> {

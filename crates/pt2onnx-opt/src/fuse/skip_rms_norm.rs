@@ -21,12 +21,7 @@ pub(crate) static SKIP_RMS_NORM: Pass = Pass {
 };
 
 fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
-    let mut changed = false;
-    let mut walk = graph.walk();
-    while let Some(id) = walk.next(graph.model) {
-        changed |= graph.model.contains(id) && join(graph.model, id).is_some();
-    }
-    changed
+    graph.change_each(join)
 }
 
 /// Replaces a normalization, and the sum that it is of.
