@@ -93,7 +93,6 @@ def tried(name):
 def audio(model):
     """The cells of a model of speech."""
     import pt2onnx
-    import torch
     from pt2onnx.hf import _inputs, _runner
 
     with tempfile.TemporaryDirectory() as folder:
