@@ -54,7 +54,12 @@ fn field(bytes: &[u8]) -> Option<(u32, &[u8], &[u8])> {
     Some((number, if key & 7 == 2 { content } else { &[] }, rest))
 }
 
+#[inline]
 fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    // Nearly all keys and lengths take one byte.
+    if let [byte @ ..0x80, rest @ ..] = bytes {
+        return Some((u64::from(*byte), rest));
+    }
     let mut value = 0;
     for (i, &byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f) << (7 * i);
