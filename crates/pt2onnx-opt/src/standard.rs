@@ -39,6 +39,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::merge_linears::MERGE_LINEARS,
     &fuse::group_query_attention::GROUP_QUERY_ATTENTION,
     &fuse::packed_qkv::PACKED_QKV,
+    &fuse::linear_attention::LINEAR_ATTENTION,
     &fuse::split::SPLIT,
     &fuse::skip_rms_norm::SKIP_RMS_NORM,
     &fuse::simplified_layer_norm::SIMPLIFIED_LAYER_NORM,

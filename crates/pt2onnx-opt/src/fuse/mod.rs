@@ -21,6 +21,7 @@ pub(crate) mod hard_swish;
 pub(crate) mod instance_norm;
 pub(crate) mod layer_norm;
 mod lazy_scale;
+pub(crate) mod linear_attention;
 pub(crate) mod merge_linears;
 pub(crate) mod multi_head;
 mod normalization;

@@ -79,10 +79,15 @@ fn options(level: Level) -> Options {
     Options { target: Target::Ort, join_weights: true, ..Options::from(level) }
 }
 
-/// Passes for the target `ort-genai` only, and below opset 23 only: pt2onnx-opt has text cases of
-/// them, and python/tests/torch/test_hf.py compares numbers.
-const ELSEWHERE: [&str; 4] =
-    ["decoder-attention", "group-query-attention", "packed-qkv", "simplified-layer-norm"];
+/// Passes for the target `ort-genai` only, for loops over tokens, and below opset 23 only:
+/// pt2onnx-opt has text cases of them, and python/tests/torch/test_hf.py compares numbers.
+const ELSEWHERE: [&str; 5] = [
+    "decoder-attention",
+    "group-query-attention",
+    "linear-attention",
+    "packed-qkv",
+    "simplified-layer-norm",
+];
 
 #[test]
 fn what_the_passes_leave_gives_the_same() {
