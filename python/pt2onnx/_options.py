@@ -59,6 +59,9 @@ class RewriteOptions(TypedDict, total=False):
     """Quantise weights."""
     block_size: int | None
     """Elements that share a scale: 16, 32, 64, 128 or 256. Default: those of a channel."""
+    mixed: bool | None
+    """Keep 8 bits in ``int4`` for weights that 4 bits harm most: those of the last products,
+    and those with a few large numbers."""
     zero_points: bool | None
     """Give quantised weights zero points."""
     signed: bool | None

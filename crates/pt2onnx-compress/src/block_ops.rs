@@ -1,4 +1,4 @@
-//! Weights of 4 bits for ONNX Runtime's own operators: `MatMulNBits` and `GatherBlockQuantized`.
+//! Weights of 4 and 8 bits for ONNX Runtime's own operators: `MatMulNBits` and `GatherBlockQuantized`.
 
 use crate::{
     Cx, NewNode, Quantised, Scheme,
@@ -13,7 +13,16 @@ use pt2onnx_tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// The block if none is given, as in ONNX Runtime's own tools.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
+
+/// Rows and columns of a weight, bits of a code, and codes that share a scale.
+#[derive(Clone, Copy)]
+struct Sizes {
+    n: usize,
+    k: usize,
+    bits: usize,
+    block: usize,
+}
 
 /// The nodes that a weight's uses become.
 #[derive(Default)]
@@ -38,9 +47,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     }) else {
         return false;
     };
-    let scheme = Scheme { unsigned: true, scale: weight.dtype, ..cx.scheme(weight.dtype) };
+    let scheme = Scheme { unsigned: true, scale: weight.dtype, ..cx.scheme(weight) };
     let made = Quantised::in_order(weight.name.clone(), rows, scheme, Some(1), Some(block));
-    let (n, k) = (made.outer, made.axis);
+    let (n, k, bits) = (made.outer, made.axis, made.scheme.bits());
     let made = Arc::new(made);
     let only_tables = plan.products.is_empty();
     let Ok(tensors) = Tensors::bits(made.clone(), only_tables) else { return false };
@@ -50,13 +59,13 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     cx.note(weight, &made, tensors.nbytes());
     let stored = add(&mut cx.edit, weight, tensors);
     for node in plan.products {
-        multiply(cx, node, stored, (n, k, block));
+        multiply(cx, node, stored, Sizes { n, k, bits, block });
     }
     for node in plan.transposes {
         cx.edit.model.erase(node);
     }
     for node in plan.tables {
-        look_up(cx, node, stored, (n, k, block), !only_tables);
+        look_up(cx, node, stored, Sizes { n, k, bits, block }, !only_tables);
     }
     true
 }
@@ -94,17 +103,17 @@ fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
 }
 
 /// Makes a product a `MatMulNBits`.
-fn multiply(cx: &mut Cx<'_>, node: NodeId, stored: Stored, (n, k, block): (usize, usize, usize)) {
+fn multiply(cx: &mut Cx<'_>, node: NodeId, stored: Stored, sizes: Sizes) {
     let Some((input, bias)) = product(cx.edit.model, node, 1) else { return };
     let Some(&output) = cx.edit.model[node].outputs().first() else { return };
     let ty = cx.edit.model[output].ty.clone();
     let inputs = [Some(input), Some(stored.codes), Some(stored.scales), stored.zeros];
     let mut bits = NewNode::of("MatMulNBits", inputs)
         .ort()
-        .int("K", k)
-        .int("N", n)
-        .int("bits", 4)
-        .int("block_size", block);
+        .int("K", sizes.k)
+        .int("N", sizes.n)
+        .int("bits", sizes.bits)
+        .int("block_size", sizes.block);
     if let Some(level) = cx.options.accuracy_level {
         bits = bits.int("accuracy_level", level.into());
     }
@@ -121,7 +130,7 @@ fn look_up(
     cx: &mut Cx<'_>,
     node: NodeId,
     stored: Stored,
-    (n, k, block): (usize, usize, usize),
+    Sizes { n, k, bits, block }: Sizes,
     shared: bool,
 ) {
     let (Some(indices), Some(&output)) =
@@ -133,7 +142,7 @@ fn look_up(
     let mut codes = stored.codes;
     if shared {
         // The same bytes as a matrix.
-        let sizes = [n, k / 2].map(|s| i64::try_from(s).unwrap_or(i64::MAX));
+        let sizes = [n, k * bits / 8].map(|s| i64::try_from(s).unwrap_or(i64::MAX));
         let ty = Type::tensor(DType::U8, sizes.map(Expr::int));
         let sizes = cx.edit.model.add_constant(Tensor::vector(&sizes));
         codes = cx.edit.add1(place, NewNode::of("Reshape", [codes, sizes]), Some(ty));
@@ -141,7 +150,7 @@ fn look_up(
     let inputs = [Some(codes), Some(indices), Some(stored.scales), stored.zeros];
     let lookup = NewNode::of("GatherBlockQuantized", inputs)
         .ort()
-        .int("bits", 4)
+        .int("bits", bits)
         .int("block_size", block)
         .int("gather_axis", 0)
         .int("quantize_axis", 1);

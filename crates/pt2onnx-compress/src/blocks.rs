@@ -7,9 +7,10 @@ use crate::{
     summary::{Losses, Sums},
 };
 use half::{bf16, f16};
-use pt2onnx_tensor::{DType, Tensor, pack_halves};
+use pt2onnx_tensor::{DType, Tensor};
 use rayon::prelude::*;
 use std::{
+    borrow::Cow,
     io,
     sync::{Arc, OnceLock},
 };
@@ -70,6 +71,12 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
     let (before, rest) = shape.split_at(axis.min(shape.len()));
     let size = rest.first().copied().unwrap_or(1);
     [before.iter().product(), size, rest.iter().skip(1).product()]
+}
+
+/// Rows of a number of columns, column by column.
+fn transposed(rows: &[f32], columns: usize) -> Vec<f32> {
+    let column = |at: usize| rows.iter().skip(at).step_by(columns).copied();
+    (0..columns).flat_map(column).collect()
 }
 
 impl Quantised {
@@ -268,18 +275,17 @@ impl Quantised {
 
     /// The scales of a block: one for each column.
     fn params_of(&self, numbers: &[f32]) -> io::Result<Vec<Param>> {
-        let ranges = match self.inner {
-            1 => vec![Range::of(numbers)],
-            inner => {
-                let mut ranges = vec![Range::EMPTY; inner];
-                for row in numbers.chunks_exact(inner) {
-                    ranges.iter_mut().zip(row).for_each(|(range, x)| range.add(*x));
-                }
-                ranges
-            }
+        let columns = match self.inner {
+            1 => Cow::Borrowed(numbers),
+            inner => Cow::Owned(transposed(numbers, inner)),
         };
-        self.finite(&ranges)?;
-        Ok(ranges.into_iter().map(|range| self.scheme.param(range)).collect())
+        let length = (numbers.len() / self.inner).max(1);
+        let params = columns.chunks_exact(length).map(|column| {
+            let range = Range::of(column);
+            self.finite(&[range])?;
+            Ok(self.scheme.fitted(column, self.scheme.param(range)))
+        });
+        params.collect()
     }
 
     /// Scales and zero points from number `start` on.
@@ -382,11 +388,12 @@ impl Quantised {
         Ok(())
     }
 
-    /// Codes of whole blocks, two in a byte, low bits first. A block that the axis cuts off is
+    /// Codes of whole blocks; those of four bits two in a byte, low bits first. A block that the axis cuts off is
     /// filled up: `MatMulNBits` has it so.
     pub fn padded(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
         let size = self.block.unwrap_or(self.axis);
-        let (mut parts, mut sums) = (out.chunks_exact_mut(size / 2), Sums::default());
+        let bytes = size * self.scheme.bits() / 8;
+        let (mut parts, mut sums) = (out.chunks_exact_mut(bytes), Sums::default());
         let (mut codes, mut back) = (vec![0; size], Vec::new());
         let count = parts.len();
         self.each_block(first, count, |_, numbers| {
@@ -394,7 +401,7 @@ impl Quantised {
             codes.fill(zero);
             let own = codes.get_mut(..numbers.len()).unwrap_or_default();
             self.code_block(numbers, own, &mut back, &mut sums)?;
-            parts.next().into_iter().for_each(|part| pack_halves(&codes, part));
+            parts.next().into_iter().for_each(|part| self.scheme.pack(&codes, part));
             Ok(())
         })?;
         self.losses.note(first * size, sums);

@@ -8,12 +8,12 @@ use std::{io, sync::Arc};
 enum Part {
     /// Codes, one in a byte.
     Codes,
-    /// Codes of four bits in whole blocks, two in a byte.
+    /// Codes in whole blocks, those of four bits two in a byte.
     Padded,
     Scales,
     /// Zero points, one in a byte.
     Zeros,
-    /// Zero points of four bits in rows of whole bytes, two in a byte.
+    /// Zero points in rows of whole bytes, those of four bits two in a byte.
     ZeroRows,
 }
 
@@ -40,7 +40,7 @@ impl Compute for Piece {
             Part::Padded => padded_block(weight) * in_rows(weight).unwrap_or(1),
             Part::Scales => scales * weight.scheme.scale.bits() / 8,
             Part::Zeros => scales,
-            Part::ZeroRows => weight.blocks().div_ceil(2) * weight.rows().unwrap_or(1),
+            Part::ZeroRows => zero_row(weight) * weight.rows().unwrap_or(1),
         }
     }
 
@@ -59,10 +59,10 @@ impl Compute for Piece {
             Part::Zeros => out.copy_from_slice(&zeros(weight, start, out.len())?),
             Part::ZeroRows => {
                 let blocks = weight.blocks();
-                let row = blocks.div_ceil(2);
+                let row = zero_row(weight);
                 let zeros = zeros(weight, start / row * blocks, out.len() / row * blocks)?;
                 for (zeros, out) in zeros.chunks(blocks).zip(out.chunks_exact_mut(row)) {
-                    pack_halves(zeros, out);
+                    weight.scheme.pack(zeros, out);
                 }
             }
         }
@@ -70,9 +70,14 @@ impl Compute for Piece {
     }
 }
 
-/// Bytes of a block of four bits.
+/// Bytes of the codes of a block.
 fn padded_block(weight: &Quantised) -> usize {
-    weight.block.unwrap_or(2) / 2
+    weight.block.unwrap_or(weight.axis) * weight.scheme.bits() / 8
+}
+
+/// Bytes of a row of zero points.
+fn zero_row(weight: &Quantised) -> usize {
+    (weight.blocks() * weight.scheme.bits()).div_ceil(8)
 }
 
 /// The blocks of the rows that are read together.
@@ -144,7 +149,7 @@ impl Tensors {
     /// of `GatherBlockQuantized`.
     pub fn bits(weight: Arc<Quantised>, matrix: bool) -> Result<Self, TensorError> {
         let (rows, blocks) = (weight.outer, weight.blocks());
-        let bytes = weight.block.unwrap_or(2) / 2;
+        let bytes = padded_block(&weight);
         let sizes = if matrix { vec![rows, blocks * bytes] } else { vec![rows, blocks, bytes] };
         let make = |part, dtype, shape| tensor(&weight, part, dtype, shape);
         Ok(Self {
@@ -153,7 +158,7 @@ impl Tensors {
             zeros: if weight.scheme.symmetric {
                 None
             } else {
-                Some(make(Part::ZeroRows, DType::U8, vec![rows, blocks.div_ceil(2)])?)
+                Some(make(Part::ZeroRows, DType::U8, vec![rows, zero_row(&weight)])?)
             },
         })
     }

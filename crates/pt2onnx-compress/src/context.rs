@@ -6,7 +6,7 @@ use crate::{
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// State that all weights of a model share.
@@ -14,6 +14,8 @@ pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,
     pub quantize: Quantize,
+    /// Weights that keep 8 bits where others have 4.
+    pub at_8_bits: FxHashSet<Value>,
     /// The smallest scales that weights may have, by channel.
     pub least: FxHashMap<Value, Vec<f32>>,
     pub done: &'a mut Compressed,
@@ -29,11 +31,13 @@ impl Cx<'_> {
     /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute
     /// with codes, these have no sign, unless it is asked for: on x86 processors without VNNI, ONNX
     /// Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
-    pub fn scheme(&self, dtype: DType) -> Scheme {
+    pub fn scheme(&self, weight: &Weight) -> Scheme {
+        let dtype = weight.dtype;
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {
             format: match self.quantize {
                 Quantize::Int8 | Quantize::DynamicInt8 | Quantize::StaticInt8 => Format::Int8,
+                Quantize::Int4 if self.at_8_bits.contains(&weight.value) => Format::Int8,
                 Quantize::Int4 => Format::Int4,
                 Quantize::Float8 => Format::Float8,
             },
@@ -60,7 +64,11 @@ impl Cx<'_> {
             _ if made.along.is_none() => "one scale".to_owned(),
             _ => "by channel".to_owned(),
         };
-        let form = format!("{}, {grain}", self.quantize);
+        let quantize = match made.scheme.format {
+            Format::Int8 if self.quantize == Quantize::Int4 => Quantize::Int8,
+            _ => self.quantize,
+        };
+        let form = format!("{quantize}, {grain}");
         self.done.note(weight, form, bytes, made.losses.clone());
     }
 }

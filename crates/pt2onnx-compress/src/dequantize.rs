@@ -22,7 +22,7 @@ pub(crate) struct Stored {
 
 /// Quantises a weight. All uses get the restored weight, but rows of tables are looked up first.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
-    let mut scheme = cx.scheme(weight.dtype);
+    let mut scheme = cx.scheme(weight);
     let block = cx.block(weight);
     check_opset(cx, &scheme, block)?;
     let opset = cx.edit.model.opset;
@@ -142,7 +142,7 @@ fn in_order(model: &Model, mut weight: Weight) -> Weight {
 }
 
 pub(crate) fn saves(cx: &Cx, weight: &Weight, axis: Option<usize>, block: Option<usize>) -> bool {
-    let made = Quantised::new(weight, cx.scheme(weight.dtype), axis, block);
+    let made = Quantised::new(weight, cx.scheme(weight), axis, block);
     Tensors::plain(&Arc::new(made)).is_ok_and(|tensors| cx.saves(weight, &tensors))
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     } else {
         (weight.clone(), axes)
     };
-    let made = Quantised::new(&weight, cx.scheme(weight.dtype), Some(axes.channel), None);
+    let made = Quantised::new(&weight, cx.scheme(&weight), Some(axes.channel), None);
     let Some(stored) = store(cx, &weight, made) else {
         return Ok(());
     };

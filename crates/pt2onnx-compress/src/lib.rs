@@ -36,6 +36,8 @@ mod float16_graph;
 mod float32_nodes;
 mod float8;
 mod histogram;
+mod least_squares;
+mod mixed;
 mod no_effect;
 mod numbers;
 mod option_text;

@@ -108,6 +108,9 @@ pub struct Options {
     pub quantize: Option<Quantize>,
     /// Elements that share a scale; without, those of a channel do.
     pub block_size: Option<usize>,
+    /// Whether [`Quantize::Int4`] keeps 8 bits for weights that 4 bits harm most: those of the last
+    /// products, and those with a few large numbers.
+    pub mixed: bool,
     /// Whether zero points move the range of a channel or block to where its values are.
     pub zero_points: bool,
     /// Whether the codes of [`Quantize::DynamicInt8`] and [`Quantize::StaticInt8`] have a sign.
@@ -144,6 +147,7 @@ impl Default for Options {
             cast_io: false,
             quantize: None,
             block_size: None,
+            mixed: false,
             zero_points: false,
             signed: false,
             ort: false,
@@ -199,6 +203,7 @@ impl Options {
             (!keep && is_static, "{quantize} `static-int8`", "{precision} `keep`"),
             (!keep && products, "{quantize} `dynamic-int8`", "{precision} `keep`"),
             (self.block_size.is_some() && !codes, "{block-size}", CODES),
+            (self.mixed && !is(&[Quantize::Int4]), "{mixed}", "{quantize} `int4`"),
             (self.zero_points && !codes, "{zero-points}", CODES),
             (self.signed && !products, "{signed}", "{quantize} `dynamic-int8` or `static-int8`"),
             (self.cast_io && keep, "{cast-io}", "{precision} `float16`"),

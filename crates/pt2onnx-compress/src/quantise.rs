@@ -1,12 +1,12 @@
 //! Quantises the weights of a graph: which form each gets.
 
 use crate::{
-    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic,
+    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic, mixed,
     weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Quantises all weights that products and tables use. `originals` are what weights were before the
 /// graph was in float16, `least` the smallest scales that channels of weights may have.
@@ -19,7 +19,11 @@ pub(crate) fn quantise(
     done: &mut Compressed,
 ) -> Result<(), Error> {
     let weights = weight_selection::weights(model, options);
-    let mut cx = Cx { edit: Edit::new(model), options, quantize, least, done };
+    let mut at_8_bits = FxHashSet::default();
+    if options.mixed {
+        at_8_bits = mixed::kept_at_8_bits(model, &weights, options);
+    }
+    let mut cx = Cx { edit: Edit::new(model), options, quantize, at_8_bits, least, done };
     for weight in weights {
         pt2onnx_cancel::check();
         if weight.tensor.rank() < 2 {

@@ -2,7 +2,7 @@
 
 use crate::{float8, ranges::Range};
 use half::{bf16, f16};
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, pack_halves};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -38,7 +38,7 @@ pub(crate) const MIDDLE: u8 = 128;
 const FINER: f32 = 4096.0;
 
 /// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
-const MAGIC: f32 = 12_582_912.0;
+pub(crate) const MAGIC: f32 = 12_582_912.0;
 
 fn finite(dtype: DType) -> f32 {
     match dtype {
@@ -78,6 +78,19 @@ fn part(low: f32, high: f32, parts: f32) -> f32 {
 }
 
 impl Scheme {
+    /// The bits of a code.
+    pub fn bits(&self) -> usize {
+        if self.format == Format::Int4 { 4 } else { 8 }
+    }
+
+    /// Packs codes of one byte each: those of four bits two in a byte, low bits first.
+    pub fn pack(&self, codes: &[u8], bytes: &mut [u8]) {
+        match self.bits() {
+            4 => pack_halves(codes, bytes),
+            _ => bytes.copy_from_slice(codes),
+        }
+    }
+
     /// The element type of the codes.
     pub fn dtype(&self) -> DType {
         match self.format {
@@ -90,7 +103,13 @@ impl Scheme {
         }
     }
 
-    fn limits(&self) -> (f32, f32) {
+    /// The largest number that codes may be restored to.
+    pub fn largest(&self) -> f32 {
+        finite(self.restored)
+    }
+
+    /// The first and the last code.
+    pub fn limits(&self) -> (f32, f32) {
         match (self.format, self.symmetric) {
             (Format::Int8, true) if self.unsigned => (1.0, 255.0),
             (Format::Int8, true) => (-127.0, 127.0),
@@ -142,7 +161,7 @@ impl Scheme {
         }
         let least = if self.scale == DType::F16 { 0.0 } else { f32::MIN_POSITIVE };
         let above = near(self.scale, scale.abs(), true).max(least);
-        let (code, limit) = (rounded(largest / scale.abs()), finite(self.restored));
+        let (code, limit) = (rounded(largest / scale.abs()), self.largest());
         let size = if above * code > limit {
             near(self.scale, (limit / code).next_down(), false)
         } else {

@@ -139,7 +139,7 @@ impl Losses {
     }
 
     /// The sums in the order of the blocks, so that they are always the same.
-    fn sums(&self) -> Option<Sums> {
+    pub fn sums(&self) -> Option<Sums> {
         let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = blocks.values().copied();
         all.reduce(|a, b| Sums {

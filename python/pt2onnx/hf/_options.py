@@ -41,7 +41,7 @@ VARIANTS = {
 }
 
 #: The options of ``pt2onnx.export`` that variants set.
-_OF_VARIANTS = ("quantize", "precision", "cast_io", "cast_weights", "block_size", "signed")
+_OF_VARIANTS = ("quantize", "precision", "cast_io", "cast_weights", "block_size", "signed", "mixed")
 
 
 def settled(
@@ -71,6 +71,9 @@ def settled(
         )
     if chosen == "transformers.js":
         _check_variants(dtypes, given)
+    if given.get("quantize") == "int4" and given.get("mixed") is None:
+        # Errors of the last product are those of the logits.
+        given["mixed"] = True
     if given.get("weights") == "embed":
         wrong = next((name for name in _OF_FILES if given.get(name) is not None), None)
         if given.get("external_data"):

@@ -119,6 +119,7 @@ impl Options {
             cast_io: self.cast_io,
             quantize: self.quantize,
             block_size: self.block_size,
+            mixed: self.mixed,
             zero_points: self.zero_points,
             signed: self.signed,
             ort: self.target.takes_contrib_ops(),

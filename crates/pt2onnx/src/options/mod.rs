@@ -161,6 +161,9 @@ declare_options! {
         /// Elements that share a scale: 16, 32, 64, 128 or 256.
         #[alias = "block"]
         pub block_size: Option<usize>, value_name = "N", unset = "those of a channel";
+        /// Keep 8 bits in `int4` for weights that 4 bits harm most: those of the last products, and
+        /// those with a few large numbers.
+        pub mixed: bool;
         /// Give quantised weights zero points.
         #[alias = "asymmetric"]
         pub zero_points: bool;
