@@ -47,6 +47,9 @@ enum Part {
     /// Models whose code looks at sizes; needs PT2ONNX_TORCH_PYTHON with the packages of
     /// bench/sizes.py. Only if it is named.
     Sizes,
+    /// Weights of 4 bits by pt2onnx and by ONNX Runtime's quantiser; needs PT2ONNX_TORCH_PYTHON with
+    /// transformers and onnxruntime. Only if it is named.
+    Int4,
 }
 
 /// Options of `bench`.
@@ -88,7 +91,7 @@ pub fn bench(options: &Options) -> Result<()> {
         Some(built) => built.clone(),
         None if matches!(
             options.parts[..],
-            [Part::Python | Part::Libraries | Part::Decoders | Part::Sizes]
+            [Part::Python | Part::Libraries | Part::Decoders | Part::Sizes | Part::Int4]
         ) =>
         {
             PathBuf::new()
@@ -170,6 +173,14 @@ pub fn bench(options: &Options) -> Result<()> {
         if options.only.is_empty() {
             page::decoders(&table)?;
         }
+    }
+    if options.parts.contains(&Part::Int4) {
+        if options.pt2onnx.is_none() {
+            package::build(&["--release"])?;
+        }
+        let table = output(&mut bench.script("int4", &[])?)?;
+        println!("{table}");
+        page::int4(&table)?;
     }
     Ok(())
 }
@@ -288,9 +299,7 @@ impl Bench {
     /// Decoders in ONNX Runtime, those of optimum too if it can be installed. Returns the table.
     fn decoders(&self, only: &[String]) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
-        let mut command = Command::new(python);
-        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
-        command.arg(root().join("bench/decoders.py"));
+        let mut command = self.script("decoders", &[])?;
         match packages(python, "optimum_onnx", &self.folder.join("optimum")) {
             Ok(optimum) => {
                 command.arg("--optimum").arg(optimum);
@@ -302,13 +311,19 @@ impl Bench {
 
     /// The table of a script of exports, which finds packages in these folders.
     fn exports(&self, script: &str, packages: &[PathBuf], only: &[String]) -> Result<String> {
+        let mut command = self.script(script, packages)?;
+        output(command.args(["--runs", &self.runs.to_string()]).args(only))
+    }
+
+    /// A script of `bench/`, which finds the Python module and packages in these folders.
+    fn script(&self, name: &str, packages: &[PathBuf]) -> Result<Command> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
         let own = root().join("python");
         let mut command = Command::new(python);
         command.env("PYTHONPATH", env::join_paths(packages.iter().chain([&own]))?);
         command.env("OMP_NUM_THREADS", "1");
-        command.arg(root().join("bench").join(script).with_extension("py"));
-        output(command.args(["--runs", &self.runs.to_string()]).args(only))
+        command.arg(root().join("bench").join(name).with_extension("py"));
+        Ok(command)
     }
 
     /// Compresses models, also with other tools, which are installed into a separate folder

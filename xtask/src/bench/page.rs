@@ -84,6 +84,11 @@ pub fn decoders(table: &str) -> Result<()> {
     section("decoders", table)
 }
 
+/// Writes the section on weights of 4 bits.
+pub fn int4(table: &str) -> Result<()> {
+    section("int4", table)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
