@@ -159,8 +159,7 @@ impl Tree {
         let mut chain: Option<Self> = None;
         for Region { leaf, .. } in groups.into_iter().rev() {
             let reached = together(self.reaches(&|other| *other == leaf));
-            if reached.symbols().iter().any(|symbol| Expr::is_opaque(symbol)) {
-                // The condition is too large.
+            if is_too_large(&reached) {
                 return self;
             }
             chain = Some(match chain {
@@ -190,6 +189,13 @@ impl Region {
         facts.constraints().clone()
     }
 
+    /// Where sizes are not in the region: conditions that hold together, one for each path. These
+    /// are longer than those of [`Tree::reaches`], but each has the conditions of a path only.
+    fn is_left(&self) -> Vec<Expr> {
+        let leaves = |path: &Vec<Expr>| Expr::call(Func::Or, path.iter().map(negated).collect());
+        self.paths.iter().map(leaves).collect()
+    }
+
     /// Whether sizes are in the region, as text.
     pub fn conditions(&self) -> Vec<String> {
         match &self.paths[..] {
@@ -197,6 +203,11 @@ impl Region {
             paths => vec![any_of(paths).to_string()],
         }
     }
+}
+
+/// Whether a condition has more parts than an expression may have.
+fn is_too_large(condition: &Expr) -> bool {
+    condition.symbols().iter().any(|symbol| Expr::is_opaque(symbol))
 }
 
 fn grouped(leaves: Vec<(Tree, Vec<Expr>)>) -> Vec<Region> {
@@ -241,7 +252,9 @@ impl Plan {
         let regions = grouped(leaves);
         let checks = regions.iter().filter_map(|region| match &region.leaf {
             Tree::Refused(reason) => {
-                Some((reason.clone(), closed.reaches(&|leaf| *leaf != region.leaf)))
+                let holds = closed.reaches(&|leaf| *leaf != region.leaf);
+                let is_large = holds.iter().any(is_too_large);
+                Some((reason.clone(), if is_large { region.is_left() } else { holds }))
             }
             _ => None,
         });
@@ -356,7 +369,7 @@ mod tests {
         assert_eq!(Plan::new(&nowhere, &known), None);
     }
 
-    /// A refusal does not depend on how large the tree is.
+    /// A refusal does not depend on how large the tree is, nor on where sizes are refused.
     #[test]
     fn sizes_of_long_trees_are_refused() {
         let refused = || Box::new(Tree::Refused("no size".into()));
@@ -367,12 +380,19 @@ mod tests {
             let condition = Expr::call(Func::And, condition);
             tree = Tree::If(condition, Box::new((tree, *refused())));
         }
-        tree = decide("t > 3", tree, Tree::Refused("no size".into()));
-        let plan = Plan::new(&tree, &within(&[("t", 1, None), ("h", 1, None)])).unwrap();
-        let [(_, all)] = &plan.checks[..] else { panic!("{:?}", plan.checks) };
-        assert!(all.iter().flat_map(Expr::symbols).all(|symbol| !Expr::is_opaque(&symbol)));
-        for point in [[("t", 2), ("h", 5)], [("t", 9), ("h", 5)]] {
-            assert_eq!(planned(&plan, &point), *reached(&tree, &point), "{point:?}");
+        let mut bushy = decide("h > 3", Tree::Model(0), Tree::Refused("no size".into()));
+        for at in 2..50 {
+            let end = decide(&long(at + 50), Tree::Model(1), Tree::Refused("no size".into()));
+            bushy = decide(&long(at), bushy, end);
+        }
+        let points = [[("t", 2), ("h", 5)], [("t", 9), ("h", 5)], [("t", 9), ("h", 2)]];
+        for tree in [decide("t > 3", tree, Tree::Refused("no size".into())), bushy] {
+            let plan = Plan::new(&tree, &within(&[("t", 1, None), ("h", 1, None)])).unwrap();
+            let [(_, all)] = &plan.checks[..] else { panic!("{:?}", plan.checks) };
+            assert!(!all.iter().any(is_too_large));
+            for point in points {
+                assert_eq!(planned(&plan, &point), *reached(&tree, &point), "{point:?}");
+            }
         }
     }
 
