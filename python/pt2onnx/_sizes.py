@@ -237,8 +237,9 @@ class Sizes:
             found.update(self._borders(dim, condition))
         return sorted(filter(dim.takes, found))
 
-    def _borders(self, dim: Size, condition: Condition) -> list[int]:
-        """The sizes on both sides of where a condition changes along a dimension."""
+    def _borders(self, dim: Size, condition: Condition, near: Point | None = None) -> list[int]:
+        """The sizes on both sides of where a condition changes along a dimension, from those of the
+        example or others."""
         if dim.name not in condition.names:
             return []
         numbers = [4 * number for number in condition.numbers]
@@ -246,7 +247,7 @@ class Sizes:
         high = high if dim.high is None else min(high, dim.high)
 
         def at(size: int) -> bool:
-            return condition.holds(self.complete({**self.example, dim.name: size}))
+            return condition.holds(self.complete({**(near or self.example), dim.name: size}))
 
         first = at(low)
         if at(high) == first:
@@ -283,20 +284,33 @@ class Sizes:
         return found
 
     def borders(
-        self, conditions: Sequence[Condition], numbers: Iterable[int] = ()
+        self,
+        conditions: Sequence[Condition],
+        numbers: Iterable[int] = (),
+        near: Point | None = None,
     ) -> list[dict[str, int]]:
         """The sizes on both sides of where conditions change, or of numbers that the code compares
-        sizes with: all of them, and each alone."""
+        sizes with: all of them, and each alone.
+
+        Args:
+            conditions: The conditions.
+            numbers: The numbers.
+            near: The sizes of other dimensions, by default those of the example.
+        """
+        near = near or self.example
         found: list[dict[str, int]] = []
         for condition in conditions:
-            found += itertools.islice(self.broken(condition), 2)
+            for point in itertools.islice(self.broken(condition), 2):
+                found.append(
+                    {**near, **{name: point[name] for name in condition.names & near.keys()}}
+                )
             for name in self.dims:
-                sides = self._borders(self.dims[name], condition)[1:3]
-                found += [{**self.example, name: size} for size in sides]
+                sides = self._borders(self.dims[name], condition, near)[1:3]
+                found += [{**near, name: size} for size in sides]
         for number in numbers:
             for size in (number + 1, number, number - 1):
                 found.append(dict.fromkeys(self.dims, size))
-                found += [{**self.example, name: size} for name in self.dims]
+                found += [{**near, name: size} for name in self.dims]
         return self._asked(found)
 
     def generic(self) -> list[dict[str, int]]:

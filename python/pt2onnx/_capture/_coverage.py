@@ -172,7 +172,9 @@ class Coverage:
                 if time.process_time() > deadline:
                     break
             else:
-                if right and not condition.internal and len(tried) < len(points):
+                # Other dimensions may matter on the other side.
+                is_part = len(tried) < len(points) or len(self.sizes.dims) > len(condition.names)
+                if right and not condition.internal and is_part:
                     untested[condition] = right
         return found, untested
 

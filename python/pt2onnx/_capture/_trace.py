@@ -243,24 +243,6 @@ def _is_of_same_sizes(traced: Traced, other: Call) -> bool:
     return all(one.value.shape == leaf.value.shape for one, leaf in pairs)
 
 
-def goes_same_way(traced: Traced, other: Call) -> bool:
-    """Whether the code surely does the same with other arguments as it did where it was traced: all
-    that it read were sizes, and what decides is what it was."""
-    code, decisions = traced.code, traced.sizes.decisions
-    if traced.notes or traced.writes or traced.sizes.keys or not isinstance(code, ModuleTrace):
-        return False
-    inputs = [leaf.value.detach().clone() for leaf in tensor_leaves(other)]
-    try:
-        with other.snapshot.memory_kept(), torch.no_grad():
-            reads = code.reads(*inputs)
-    except RuntimeError:
-        # The trace takes no such arguments.
-        return False
-    pairs = zip(reads, decisions, strict=False)
-    same = all(getattr(tensor, way)() == result for tensor, (way, result) in pairs)
-    return same and len(reads) == len(decisions)
-
-
 def check_own(traced: Traced) -> None:
     """Compares a trace with the module for its own arguments: sizes are tensors in a trace, which
     are other keys of a dict.
@@ -279,6 +261,11 @@ def check_own(traced: Traced) -> None:
 def _suppresses(traced: Traced) -> bool:
     """Whether a trace has a non-maximum suppression."""
     return bool(traced.code.inlined_graph.findAllNodes("torchvision::nms"))
+
+
+def reads_values(traced: Traced) -> bool:
+    """Whether the sizes or the code of a trace depend on values of its tensors."""
+    return bool(traced.notes) or _suppresses(traced)
 
 
 def _is_telling(result: torch.Tensor) -> bool:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from .. import _examples, _leaves, _shapes
-from .._conditions import FAR
 from .._sizes import Sizes
-from . import _trace
+from . import _trace, _trace_borders
 from ._jit import JitGraph, JitType
 from ._torch_export import Call
 from ._trace import Traced
@@ -42,21 +41,20 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 #: Seconds of CPU time that comparing may take, if tracing took less.
 _BUDGET = 0.2
 
+#: The part of these in which sizes are looked at.
+_LOOKING = 8
+
+#: How many sizes at which the code reads something else are always compared.
+_ALWAYS = 2
+
 #: Seconds of CPU time of traces that are always compared.
 _QUICK = 0.1
-
-
-#: How many sizes beside numbers are compared where one dimension is dynamic.
-_MOST_BORDERS = 8
 
 #: How many numbers of the other side of a branch are compared.
 _NUMBERS = 4
 
 #: How many other values are compared at least, if none of them shows anything.
 _FEWEST_VALUES = 2
-
-#: How many sizes are compared at which two dimensions are exchanged.
-_MOST_EXCHANGED = 4
 
 #: Operators that give another size to an axis.
 _RESIZING = ("slice", "narrow", "pad", "constant_pad_nd")
@@ -85,14 +83,17 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     seconds = traced.run.seconds if traced.run else 0.0
     start = time.process_time() - seconds
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    borders = _borders(traced, sizes) if traced.sizes.any else []
     # The time of a short run depends on its operators more than on sizes.
     largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
-    borders = [point for point in borders if _growth(sizes, point) <= largest]
-    if traced.sizes.branches:
-        borders += _exchanged(sizes)
+    looked = _trace_borders.Borders([], [])
+    if traced.sizes.any:
+        deadline = time.process_time() + budget / _LOOKING
+        looked = _trace_borders.borders(traced, sizes, largest, deadline)
+    borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
+    # The first is the run before.
+    always = min(len(looked.others), _ALWAYS) + 1 if looked.others else 0
     for at, call in enumerate(_others(traced, sizes, borders, has_pieces, largest)):
         try:
             found.append(_trace.compare(traced, call))
@@ -102,7 +103,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
             raise
         # At two sizes that are no borders at least.
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
-        if enough or time.process_time() - start > budget:
+        is_late = time.process_time() - start > budget
+        if enough or (is_late and at >= always):
             break
     if traced.sizes.branches:
         _check_hidden(traced, sizes, borders, largest, start + budget)
@@ -164,50 +166,30 @@ def _check_hidden(
     Raises:
         TraceWarning: The results differ.
     """
-    example, own = sizes.example, _numbers(traced)
+    example, own = sizes.example, _trace_borders.numbers(traced)
+    known = _trace_borders.own_reads(traced)
     larger = [point for point in borders if any(point[name] > example[name] for name in point)]
     smaller = [point for point in borders if point not in larger]
+    # A size of 1 hides no other one.
+    smaller = [point for point in smaller if any(1 < point[n] < example[n] for n in point)]
     for point in (*larger[:1], *smaller[:1]):
         if time.process_time() > deadline:
             return
-        given = sizes.at(point)
-        call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
-        if _trace.goes_same_way(traced, call):
+        call = _trace_borders.call_at(traced, sizes, point)
+        if known is not None and _trace_borders.reads(traced, call) == known:
             continue
         try:
-            numbers = sorted(_numbers(traced.at(call)) - own)[:_NUMBERS]
+            numbers = sorted(_trace_borders.numbers(traced.at(call)) - own)[:_NUMBERS]
         except Exception:
             # The module takes no such sizes, or cannot be traced there.
             continue
         least = max(point.values())
         multiples = [number * (least // number + step) for number in numbers for step in (1, 2)]
-        for hidden in sizes.borders((), [*numbers, *multiples]):
+        for hidden in sizes.borders((), [*numbers, *multiples], point):
             if time.process_time() > deadline:
                 return
-            if _growth(sizes, hidden) <= largest:
-                given = sizes.at(hidden)
-                call = dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
-                _trace.compare(traced, call)
-
-
-def _numbers(traced: Traced) -> set[int]:
-    """The numbers in the code of a trace that may be compared with sizes."""
-    found = set(traced.sizes.numbers)
-    for graph in _trace.graphs(traced.code):
-        for node in graph.findAllNodes("prim::Constant"):
-            value = node.output().toIValue()
-            if type(value) is int:
-                found.add(abs(value))
-    return {number for number in found if 1 < number < FAR}
-
-
-def _exchanged(sizes: Sizes) -> list[dict[str, int]]:
-    """Sizes at which another dimension is the larger one, or both are equal."""
-    example, found = sizes.example, list[dict[str, int]]()
-    for (a, one), (b, other) in itertools.combinations(example.items(), 2):
-        if one != other:
-            found += [{**example, a: other, b: one}, {**example, a: other}]
-    return [point for point in found if sizes.takes(point)][:_MOST_EXCHANGED]
+            if _trace_borders.growth(sizes, hidden) <= largest:
+                _trace.compare(traced, _trace_borders.call_at(traced, sizes, hidden))
 
 
 def _is_single(traced: Traced, call: Call) -> bool:
@@ -216,11 +198,6 @@ def _is_single(traced: Traced, call: Call) -> bool:
     pairs = zip(_trace.tensor_leaves(call), traced.leaves, strict=True)
     sizes = ((new.value.shape, old.value.shape) for new, old in pairs)
     return any((1, 2) in zip(new, old, strict=True) for new, old in sizes)
-
-
-def _growth(sizes: Sizes, point: dict[str, int]) -> float:
-    """How many times as large the arguments are at other sizes."""
-    return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
 
 
 def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
@@ -265,14 +242,6 @@ def _known_sizes(type_: JitType) -> Sequence[int]:
     return sizes or ()
 
 
-def _borders(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
-    """Sizes on both sides of numbers that the code computes with."""
-    numbers = sorted(traced.sizes.numbers - {1})
-    products = {a * b for a, b in itertools.combinations(numbers, 2)}
-    most = _MOST_BORDERS * (len(sizes.dims) + 1) // 2
-    return sizes.borders((), [*numbers, *sorted(products)])[:most]
-
-
 def at_other_sizes(call: Call) -> Iterator[Call]:
     """The module with arguments of other sizes."""
     leaves = _trace.tensor_leaves(call)
@@ -303,10 +272,9 @@ def _others(
     dims = sizes.dims.items() if traced.sizes.any else ()
     far = {name: min(_far(dim.example), dim.high or _far(dim.example)) for name, dim in dims}
     points = [*borders, *generic]
-    if far and sizes.takes(far) and _growth(sizes, far) <= largest:
+    if far and sizes.takes(far) and _trace_borders.growth(sizes, far) <= largest:
         points.append(far)
-    examples = map(sizes.at, points)
-    own = (dataclasses.replace(call, args=one.args, kwargs=one.kwargs) for one in examples)
+    own = (_trace_borders.call_at(traced, sizes, point) for point in points)
     for other in itertools.chain(first, own, at_other_sizes(call)):
         shapes = [leaf.value.shape for leaf in _trace.tensor_leaves(other)]
         if shapes not in seen:

@@ -1,0 +1,151 @@
+"""Sizes at which the code of a trace may do something else: what it reads of sizes is computed for
+other arguments by the trace itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Iterable
+
+import torch
+
+from .._conditions import FAR
+from .._sizes import Sizes
+from . import _trace
+from ._module_trace import ModuleTrace
+from ._torch_export import Call
+from ._trace import Traced
+
+#: How many sizes beside numbers are compared where one dimension is dynamic.
+_MOST = 8
+
+#: How many sizes are compared at which the code reads something else, each another one.
+_MOST_OTHERS = 8
+
+#: How many sizes are compared at which two dimensions are exchanged.
+_MOST_EXCHANGED = 4
+
+#: Numbers beside which sizes are looked at in any case.
+_LOOKED_AT = (2, 5, 8, 11, 14, 17, 32, 64, 128)
+
+#: The reads that decide what code does. Others are numbers that it computes with.
+_DECIDING = ("__bool__", "__index__")
+
+#: Reads of sizes by the code, those that decide first. None where the trace fails.
+_Reads = tuple[tuple[object, ...], tuple[object, ...]] | None
+
+
+@dataclasses.dataclass
+class Borders:
+    """Other sizes at which a trace is compared with its module.
+
+    At ``others`` the code reads something else than at the sizes of the trace. ``points`` are those
+    beside numbers that the code computes with, and those at which dimensions are exchanged.
+    """
+
+    others: list[dict[str, int]]
+    points: list[dict[str, int]]
+
+
+def borders(traced: Traced, sizes: Sizes, largest: float, deadline: float) -> Borders:
+    """The sizes at which a trace is compared, as its code reads sizes.
+
+    Args:
+        traced: The trace.
+        sizes: The dynamic dimensions.
+        largest: How many times as many elements may be compared.
+        deadline: When to look at no more sizes, in seconds of CPU time.
+    """
+    points = _beside_numbers(traced, sizes)
+    points += _exchanged(sizes) if traced.sizes.branches else ()
+    points = [point for point in points if growth(sizes, point) <= largest]
+    known = own_reads(traced)
+    if known is None:
+        return Borders([], points)
+    found: dict[_Reads, dict[str, int]] = {}
+    looked_at = (*points, *sizes.generic(), *sizes.borders((), _LOOKED_AT))
+    for point in looked_at:
+        if time.process_time() > deadline:
+            break
+        if growth(sizes, point) <= largest:
+            found.setdefault(reads(traced, call_at(traced, sizes, point)), point)
+    found.pop(known, None)
+    # Those that decide, each once, come first.
+    deciding = {read and read[0]: point for read, point in reversed(found.items())}
+    deciding.pop(known[0], None)
+    chosen = sorted(found.values(), key=lambda point: point not in deciding.values())
+    others = chosen[:_MOST_OTHERS]
+    return Borders(others, [point for point in points if point not in others])
+
+
+def own_reads(traced: Traced) -> _Reads:
+    """The reads of the code while it was traced; None if it read other things than sizes."""
+    if traced.notes or traced.writes or traced.sizes.keys:
+        return None
+    return _parted(traced.sizes.decisions) if isinstance(traced.code, ModuleTrace) else None
+
+
+def reads(traced: Traced, other: Call) -> _Reads:
+    """The reads of the code for other arguments, if it did the same."""
+    code, decisions = traced.code, traced.sizes.decisions
+    assert isinstance(code, ModuleTrace)
+    inputs = [leaf.value.detach().clone() for leaf in _trace.tensor_leaves(other)]
+    try:
+        with other.snapshot.memory_kept(), torch.no_grad():
+            found = code.reads(*inputs)
+    except RuntimeError:
+        # The trace takes no such arguments.
+        return None
+    ways = (way for way, _ in decisions)
+    return _parted((way, getattr(one, way)()) for way, one in zip(ways, found, strict=True))
+
+
+def _parted(decisions: Iterable[tuple[str, object]]) -> _Reads:
+    pairs = list(decisions)
+    first, rest = (
+        tuple(value for way, value in pairs if (way in _DECIDING) == deciding)
+        for deciding in (True, False)
+    )
+    return first, rest
+
+
+def call_at(traced: Traced, sizes: Sizes, point: dict[str, int]) -> Call:
+    """The module with arguments of other sizes."""
+    given = sizes.at(point)
+    return dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
+
+
+def growth(sizes: Sizes, point: dict[str, int]) -> float:
+    """How many times as large the arguments are at other sizes."""
+    return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
+
+
+def numbers(traced: Traced) -> set[int]:
+    """The numbers in the code of a trace that may be compared with sizes."""
+    found = set(traced.sizes.numbers)
+    for graph in _trace.graphs(traced.code):
+        for node in graph.findAllNodes("prim::Constant"):
+            value = node.output().toIValue()
+            if type(value) is int:
+                found.add(abs(value))
+    return {number for number in found if 1 < number < FAR}
+
+
+def _beside_numbers(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
+    """Sizes on both sides of numbers that the code computes with."""
+    own = sorted(traced.sizes.numbers - {1})
+    products = {a * b for a, b in itertools.combinations(own, 2)}
+    most = _MOST * (len(sizes.dims) + 1) // 2
+    return sizes.borders((), [*own, *sorted(products)])[:most]
+
+
+def _exchanged(sizes: Sizes) -> list[dict[str, int]]:
+    """Sizes at which another dimension is the larger one, or both are equal."""
+    example, found = sizes.example, list[dict[str, int]]()
+    for (a, one), (b, other) in itertools.combinations(example.items(), 2):
+        if one != other:
+            found += [{**example, a: other, b: one}, {**example, a: other}]
+    return [point for point in found if sizes.takes(point)][:_MOST_EXCHANGED]
