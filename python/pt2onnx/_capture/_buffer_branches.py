@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .. import _pytree
+from .. import _errors, _pytree
 from .._frames import line_outside, torch_root
 from .._types import is_items
 
@@ -205,3 +205,15 @@ def _is_constant(value: object) -> bool:
         return all(map(_is_constant, value))
     plain = value is None or type(value) in (bool, int, float, str)
     return plain or isinstance(value, torch.dtype)
+
+
+def warn_of(flags: Mapping[str, str]) -> None:
+    """Warns of values of weights for which alone the program holds."""
+    for place in dict.fromkeys(flags.values()):
+        weights = [f"`{name}`" for name, where in flags.items() if where == place]
+        more = f" and {len(weights) - 2} more" if len(weights) > 3 else ""
+        listed = ", ".join(weights[: 2 if more else 3]) + more
+        _errors.warn(
+            f"The model holds only for the values that these weights have now: {listed}. The code "
+            f"decides by them at {place}"
+        )

@@ -7,6 +7,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from .._conditions import Condition, Expr
+from .._sympy import sympy
+
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
@@ -27,6 +30,9 @@ class Split:
 
 #: A decision between captures.
 Decision = Leaf | Split
+
+#: A decision with its conditions: None for sizes that are refused.
+Chosen = int | None | tuple[Condition, "Chosen", "Chosen"]
 
 
 def union(sets: Iterable[int]) -> int:
@@ -118,3 +124,20 @@ def bits(points: int) -> Iterator[int]:
         low = points & -points
         yield low.bit_length() - 1
         points ^= low
+
+
+def paths(
+    chosen: Chosen, path: tuple[tuple[Condition, bool], ...] = ()
+) -> Iterator[tuple[tuple[tuple[Condition, bool], ...], int | None]]:
+    """Each path of decisions with its capture."""
+    if isinstance(chosen, tuple):
+        condition, *sides = chosen
+        for holds, side in zip((True, False), sides, strict=True):
+            yield from paths(side, (*path, (condition, holds)))
+    else:
+        yield path, chosen
+
+
+def exprs(path: Sequence[tuple[Condition, bool]]) -> list[Expr]:
+    """The conditions of a path, as they hold on it."""
+    return [one.expr if holds else sympy.Not(one.expr) for one, holds in path]

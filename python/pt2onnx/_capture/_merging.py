@@ -4,12 +4,13 @@ one model each.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from .._conditions import as_text
-from .._errors import native_errors
+from .._errors import OnnxExporterError, native_errors
 from .._program import ONNXProgram
 from .._pt2onnx import choose
 from .._pt2onnx import split as split_native
@@ -25,6 +26,19 @@ SourceOf = Callable[[Captured], ProgramSource]
 
 #: Translates a source.
 Translate = Callable[[Source], ONNXProgram]
+
+
+#: A way to make one model of regions.
+Join = Callable[[Explorer, SourceOf, Translate], ONNXProgram | None]
+
+
+def joined(
+    join: Join, explorer: Explorer, source: SourceOf, translate: Translate
+) -> ONNXProgram | None:
+    """The model of ``merged`` or ``split``; None also if no model can compute the conditions."""
+    with contextlib.suppress(OnnxExporterError, ValueError):
+        return join(explorer, source, translate)
+    return None
 
 
 def merged(explorer: Explorer, source: SourceOf, translate: Translate) -> ONNXProgram | None:

@@ -11,7 +11,7 @@ import itertools
 import random
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from .. import _errors, _pytree
 from .._conditions import FAR, Condition, Expr
@@ -19,7 +19,7 @@ from .._program import ONNXProgram
 from .._sympy import sympy
 from . import _decisions, _recorded
 from ._coverage import Coverage, Run
-from ._decisions import Decision, Leaf, Split, union
+from ._decisions import Chosen, Decision, Leaf, Split, union
 from ._evidence import Evidence
 from ._guards import GuardLog
 from ._patience import Patience
@@ -28,9 +28,6 @@ from ._torch_export import STRATEGIES, Call, Captured, Fixes, TorchExport
 #: A decision: a region, the reason for which sizes are refused, or a condition with the decisions
 #: where it holds and where not.
 Tree = int | str | tuple[str, "Tree", "Tree"]
-
-#: A decision with its conditions: None for sizes that are refused.
-Chosen = int | None | tuple[Condition, "Chosen", "Chosen"]
 
 #: How many captures are made, as a multiple of the regions.
 _ATTEMPTS = 3
@@ -96,6 +93,8 @@ class Explorer:
         #: Conditions that only tests joined.
         self.tested: list[str] = []
         self._chosen: Chosen = None
+        #: The reason for which sizes are refused.
+        self._why = "takes more branches than max_regions"
         self._answers: dict[tuple[int, ...], dict[int, bool] | None] = {}
         #: How many captures were tried, and how many captures and tests were made.
         self._attempts = self._done = 0
@@ -377,7 +376,8 @@ class Explorer:
                 continue
             new = [one for one in region.conditions if one.key not in keys]
             numbers = sorted(_numbers(region.captured) - own)[:_NUMBERS]
-            points = [other for other in sizes.borders(new, numbers) if not condition.holds(other)]
+            others = (*sizes.borders(new, numbers, point), *sizes.borders(new, numbers))
+            points = [other for other in others if not condition.holds(other)]
             if self.coverage.first_wrong(run, points):
                 found.append(condition)
         return found
@@ -484,7 +484,7 @@ class Explorer:
             return found
 
         self._chosen = chosen(decision, frozenset())
-        for path, _ in _paths(self._chosen):
+        for path, _ in _decisions.paths(self._chosen):
             decided |= {key for one, _ in path for key in (one.key, one.opposite)}
         own = (one for region in self.models for one in region.conditions)
         self.tested = list(dict.fromkeys(one.text for one in own if one.key not in decided))
@@ -496,6 +496,24 @@ class Explorer:
         others = [at for at in _decisions.bits(rest) if not evidence.run >> at & 1]
         tried = known[:1] or [at for at in others[:_RUNS] if self._try(at) is not None][:1]
         self.open = [evidence.points[at] for at in tried]
+
+    def take_first(self, conditions: Sequence[Condition]) -> None:
+        """Takes the capture of the example alone, as there is no model of several.
+
+        Args:
+            conditions: Those that do not hold at all sizes that are asked for.
+        """
+        self.models, self._chosen, self.lost = self.regions[:1], 0, []
+        for one in reversed(conditions):
+            self._chosen = (one, self._chosen, None)
+        complete = self.coverage.sizes.complete
+        broken = (
+            point
+            for point in self._evidence.points
+            if not all(one.holds(complete(point)) for one in conditions)
+        )
+        self.open = [*itertools.islice(broken, 1)]
+        self._why = "has a model of one branch only"
 
     def at(self, point: dict[str, int]) -> Region | None:
         """The capture that is taken at sizes."""
@@ -522,7 +540,11 @@ class Explorer:
     def region(self, model: Region) -> Condition:
         """The sizes at which a capture is taken, as an assertion."""
         at = self.models.index(model)
-        paths = [sympy.And(*_exprs(path)) for path, found in _paths(self._chosen) if found == at]
+        paths = [
+            sympy.And(*_decisions.exprs(path))
+            for path, found in _decisions.paths(self._chosen)
+            if found == at
+        ]
         return Condition(sympy.simplify_logic(sympy.Or(*paths), deep=False), "check")
 
     def text(self, fails: str) -> str:
@@ -534,28 +556,12 @@ class Explorer:
         sizes = self.coverage.sizes
         point = (self.lost or self.open)[0]
         where = dict.fromkeys(c.where for r in self.regions for c in r.conditions if c.place)
-        why = "cannot be captured there" if self.lost else "takes more branches than max_regions"
+        why = "cannot be captured there" if self.lost else self._why
         lines = "; ".join(list(where)[:3])
         return (
             f"{fails} sizes that dynamic_shapes asks for, such as "
             f"{sizes.at(point).sizes}: the module {why}. The code decides by sizes at {lines}"
         )
-
-
-def _paths(
-    chosen: Chosen, path: tuple[tuple[Condition, bool], ...] = ()
-) -> Iterator[tuple[tuple[tuple[Condition, bool], ...], int | None]]:
-    """Each path of decisions with its capture."""
-    if isinstance(chosen, tuple):
-        condition, *sides = chosen
-        for holds, side in zip((True, False), sides, strict=True):
-            yield from _paths(side, (*path, (condition, holds)))
-    else:
-        yield path, chosen
-
-
-def _exprs(path: Sequence[tuple[Condition, bool]]) -> list[Expr]:
-    return [one.expr if holds else sympy.Not(one.expr) for one, holds in path]
 
 
 def _numbers(captured: Captured) -> set[int]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _serialize, _shapes, _symbolic
 from .._conditions import Condition
@@ -23,6 +22,7 @@ from .._types import Args, Kwargs, Model
 from ..hf import _caches
 from . import (
     _arguments,
+    _buffer_branches,
     _failures,
     _merging,
     _numbers,
@@ -210,11 +210,12 @@ class Capturer:
             explorer = _regions.explored(coverage, call, captured, self._max_regions)
         if captured is None and not explorer.has_other_sizes:
             return None
-        found = None
-        # Some conditions cannot be computed in a model.
-        with contextlib.suppress(OnnxExporterError, ValueError):
-            join = _merging.split if self._sizes == "split" else _merging.merged
-            found = join(explorer, self._source, translate)
+        join = _merging.split if self._sizes == "split" else _merging.merged
+        found = _merging.joined(join, explorer, self._source, translate)
+        if found is None and captured and self._sizes == "merge" and explorer.regions:
+            # At other sizes than those of the example, the model fails.
+            explorer.take_first(captured.narrowing)
+            found = _merging.joined(join, explorer, self._source, translate)
         self._steps.say(f"{step} {'✅' if found else '❌'}")
         if found is None:
             return None
@@ -376,6 +377,15 @@ class Capturer:
         tracing = self._tracings.get(id(free))
         if tracing and (tracing.loop or tracing.by_values):
             error = _failures.failed({Trace.name: _trace.TraceWarning(tracing.refuted)})
+            if self._may_have_regions(tracing):
+                with contextlib.suppress(TorchExportError):
+                    scripts = (ScriptModule(),)
+                    return self._by_script(error, translate, call, strategies=scripts)
+                try:
+                    return None, self._by_export(plain)
+                except TorchExportError:
+                    if by_regions := self._by_regions(None, plain, translate):
+                        return by_regions
             with contextlib.suppress(TorchExportError):
                 return self._by_script(error, translate, free, free_numbers=free is not call)
         if free is not call:
@@ -400,6 +410,12 @@ class Capturer:
             with contextlib.suppress(TorchExportError):
                 return self._by_script(error, translate, call, allow_value_traces=False)
         return None, self._by_export(plain)
+
+    def _may_have_regions(self, tracing: Tracing) -> bool:
+        """Whether captures by torch.export at several sizes may take the place of a trace that
+        holds for one size: each may have other loops. They do not follow values."""
+        own = self._free is self._call and self._coverage.has_dims and self._sizes == "merge"
+        return own and tracing.loop is not None and not _trace.reads_values(tracing.traced)
 
     def _by_export(self, call: Call, fixes: Fixes = Fixes.ALL) -> Captured:
         self._symbolic = {}
@@ -446,10 +462,10 @@ class Capturer:
         try:
             made = translate(self._source(captured))
             kinds = {kind for kind, _ in made._native.warnings(grouped=True)}
-            if "weights" in kinds and _has_lost_constants(program):
+            if "weights" in kinds and _torch_export.has_lost_constants(program):
                 text = "torch.export kept no values of constants that the model needs"
                 raise _errors.new_error(ConversionError, text, "conversion", by_torch=True)
-            _warn_of_flags(captured.log.flags)
+            _buffer_branches.warn_of(captured.log.flags)
             for text in (*self._texts(captured), *captured.log.notes):
                 _errors.warn(text)
             return made, captured
@@ -575,23 +591,3 @@ def _with_free_numbers(call: Call) -> Call:
     if all(own is one for own, one in zip(_pytree.leaves((args, kwargs)), given, strict=True)):
         return call
     return dataclasses.replace(call, args=args, kwargs=kwargs)
-
-
-def _warn_of_flags(flags: Mapping[str, str]) -> None:
-    """Warns of values of weights for which alone the program holds."""
-    for place in dict.fromkeys(flags.values()):
-        weights = [f"`{name}`" for name, where in flags.items() if where == place]
-        more = f" and {len(weights) - 2} more" if len(weights) > 3 else ""
-        listed = ", ".join(weights[: 2 if more else 3]) + more
-        _errors.warn(
-            f"The model holds only for the values that these weights have now: {listed}. The code "
-            f"decides by them at {place}"
-        )
-
-
-def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
-    """Whether torch.export kept no values of constants, although the weights have values: ``x.data
-    = x.data.to(device)`` leaves such a constant, which the program may not need."""
-    fake_constants = (isinstance(one, FakeTensor) for one in program.constants.values())
-    fake_weights = (isinstance(one, FakeTensor) for one in program.state_dict.values())
-    return any(fake_constants) and not any(fake_weights)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _compare, _errors, _examples, _pytree, _shapes
 from .._conditions import Condition
@@ -300,6 +301,14 @@ def capture(
             say(f"{step} ✅")
             return captured
     raise _failures.failed(failures)
+
+
+def has_lost_constants(program: torch.export.ExportedProgram) -> bool:
+    """Whether torch.export kept no values of constants, although the weights have values: ``x.data
+    = x.data.to(device)`` leaves such a constant, which the program may not need."""
+    fake_constants = (isinstance(one, FakeTensor) for one in program.constants.values())
+    fake_weights = (isinstance(one, FakeTensor) for one in program.state_dict.values())
+    return any(fake_constants) and not any(fake_weights)
 
 
 def as_module(model: Any) -> torch.nn.Module:

@@ -9,7 +9,7 @@ from typing import Any
 import pt2onnx
 import pytest
 import torch
-from helpers import same
+from helpers import same, since
 from pt2onnx._capture import _strategies, _trace
 
 AXES = {"x": {0: "batch"}}
@@ -71,7 +71,7 @@ class Padded(torch.nn.Module):
 
 
 def exported(
-    module: torch.nn.Module, x: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+    module: torch.nn.Module, x: torch.Tensor, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> tuple[pt2onnx.ONNXProgram, list[str]]:
     """The model and its warnings. torch.export is not used."""
 
@@ -82,7 +82,7 @@ def exported(
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         program = pt2onnx.export(
-            module.eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=AXES
+            module.eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=AXES, **options
         )
     return program, [str(one.message) for one in seen]
 
@@ -111,10 +111,32 @@ def test_loops_become_loops(batch: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_loops_that_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, notes = exported(Unscriptable(), torch.rand(3, 4), monkeypatch)
+    program, notes = exported(Unscriptable(), torch.rand(3, 4), monkeypatch, sizes="warn")
     assert program._capture_strategy == "LenientTraceStrategy"
     assert len(notes) == 1 and "as often as a size of the example decides" in notes[0]
     assert "test_loops.py:" in notes[0]
+
+
+@since(2, 8)
+def test_loops_of_several_sizes() -> None:
+    """Each capture by torch.export has another loop, and the model fails at other sizes."""
+    module = Unscriptable().eval()
+    options: Any = {"dynamo": False, "input_names": ["x"], "dynamic_axes": AXES}
+    with pytest.warns(UserWarning, match="The model fails at sizes .* such as batch="):
+        program = pt2onnx.export(module, (torch.rand(3, 4),), max_regions=3, **options)
+    right = [size for size in range(1, 9) if _is_right(program, module, torch.rand(size, 4))]
+    assert 3 in right and len(right) == 3
+
+
+def _is_right(program: pt2onnx.ONNXProgram, module: torch.nn.Module, x: torch.Tensor) -> bool:
+    """Whether a model has these sizes. It must be right there, and fail with the reason else."""
+    try:
+        found = program(x)
+    except Exception as error:
+        assert "the model has no branch for these sizes of batch" in str(error)
+        return False
+    same(found, module(x))
+    return True
 
 
 def test_suppression_for_each_image(monkeypatch: pytest.MonkeyPatch) -> None:

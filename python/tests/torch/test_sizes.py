@@ -142,6 +142,17 @@ class OpaquePieces(nn.Module):
         return torch.cat([*{at: c.flip(1) for at, c in enumerate(x.split(4, 1))}.values()], 1)
 
 
+class OpaqueSteps(nn.Module):
+    """TorchScript does not know its code, whose loop is shorter below 5 only."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x[:, -5:]
+        y = x[:, 0] * 0
+        for i in {0: range}[0](x.shape[1]):
+            y = torch.tanh(y + x[:, i])
+        return x + y[:, None]
+
+
 class OpaqueTwo(nn.Module):
     """Branches on two dimensions, some with the same result."""
 
@@ -154,7 +165,7 @@ class OpaqueTwo(nn.Module):
 
 
 @pytest.mark.parametrize("dynamo", [True, False])
-@pytest.mark.parametrize("kind", [Opaque, OpaqueTwo])
+@pytest.mark.parametrize("kind", [Opaque, OpaqueSteps, OpaqueTwo])
 def test_regions(kind: type[nn.Module], dynamo: bool) -> None:
     """Captures at several sizes are merged: the model is right at all of them."""
     module, x = kind().eval(), torch.randn(2, 6, 4)
@@ -167,7 +178,7 @@ def test_regions(kind: type[nn.Module], dynamo: bool) -> None:
         program = pt2onnx.export(module, (x,), output_names=["out"], **options)
     assert dims(program)["x"] == ["b", "t", 4] and program.output_names == ["out"]
     for rows in (1, 2, 3, 7):
-        for size in (1, 4, 5, 6, 8, 9, 16, 31):
+        for size in (1, 2, 3, 4, 5, 6, 8, 9, 16, 31):
             x = torch.randn(rows, size, 4)
             same(program(x), module(x))
     assert "If" in operators(program)
