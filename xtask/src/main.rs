@@ -15,6 +15,7 @@ mod cases;
 mod circles;
 mod generate;
 mod kernels;
+mod node;
 mod onnx;
 mod ops;
 mod package;
@@ -108,6 +109,13 @@ enum Task {
         #[arg(last = true)]
         args: Vec<OsString>,
     },
+    /// Exports small models of transformers for transformers.js and compares tokens and classes in
+    /// Node with those of transformers; needs PT2ONNX_TORCH_PYTHON with transformers and npm,
+    /// which installs the package below target/. Without npm it is skipped.
+    Node {
+        /// Only these folders of xtask/python/transformers_js.py: llama, bert, whisper, ...
+        folders: Vec<String>,
+    },
     /// Builds the Python module and runs the tests of the package that need PyTorch.
     Python(package::Options),
     /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python
@@ -155,6 +163,7 @@ fn main() -> Result<()> {
             ensure!(counts.differ == 0, "the commands differ");
             Ok(())
         }
+        Task::Node { folders } => node::node(&folders),
         Task::Python(options) => package::python(&options),
         Task::Test { args } => test::test(&args),
     }

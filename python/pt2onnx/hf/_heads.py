@@ -9,7 +9,7 @@ import torch
 
 from .._types import is_items
 from ._generation import Part
-from ._inputs import HEIGHT, WIDTH, Examples, Input
+from ._inputs import BATCH, HEIGHT, IMAGES, TEXTS, WIDTH, Examples, Input
 from ._tasks import Task
 
 #: Fields of configurations of models that cut images into windows, whose number a capture fixes.
@@ -58,6 +58,8 @@ def part(model: Any, task: Task, processor: Any = None) -> Part:
     head = Head(model, task.outputs)
     device = model.device
     inputs = {name: one._replace(value=one.value.to(device)) for name, one in inputs.items()}
+    if _takes_more_images(head, inputs):
+        inputs = {name: one._replace(axes=_apart(one.axes)) for name, one in inputs.items()}
     if not _takes_other_images(head, inputs):
         inputs = {
             name: one._replace(axes=_without_images(one.axes)) for name, one in inputs.items()
@@ -75,16 +77,34 @@ def _without_images(axes: Mapping[int, str]) -> dict[int, str]:
     return {axis: name for axis, name in axes.items() if name not in (HEIGHT, WIDTH)}
 
 
+def _takes_more_images(head: Head, inputs: Mapping[str, Input]) -> bool:
+    """Whether the model takes another number of images than of texts."""
+    images = {name: one for name, one in inputs.items() if HEIGHT in one.axes.values()}
+    if not images or len(images) == len(inputs):
+        return False
+    more = {name: torch.cat([one.value, one.value[:1]]) for name, one in images.items()}
+    return _runs(head, {**{name: one.value for name, one in inputs.items()}, **more})
+
+
+def _apart(axes: Mapping[int, str]) -> dict[int, str]:
+    """The axes with names for the numbers of texts and of images."""
+    batch = IMAGES if HEIGHT in axes.values() else TEXTS
+    return {axis: batch if name == BATCH else name for axis, name in axes.items()}
+
+
 def _takes_other_images(head: Head, inputs: Mapping[str, Input]) -> bool:
     """Whether the model takes images of other sizes."""
     if not any(HEIGHT in one.axes.values() for one in inputs.values()):
         return True
     if any(hasattr(head.model.config, name) for name in _WINDOWS):
         return False
-    larger = {name: _larger(one) for name, one in inputs.items()}
+    return _runs(head, {name: _larger(one) for name, one in inputs.items()})
+
+
+def _runs(head: Head, inputs: Mapping[str, torch.Tensor]) -> bool:
     try:
         with torch.no_grad():
-            head(larger)
+            head(inputs)
     except Exception:
         return False
     return True

@@ -11,6 +11,8 @@ import torch
 #: Names of axes, those of optimum.
 BATCH, LENGTH, CHOICES = "batch_size", "sequence_length", "num_choices"
 HEIGHT, WIDTH = "height", "width"
+#: The batches of models that compare each text with each image.
+TEXTS, IMAGES = "text_batch_size", "image_batch_size"
 
 
 class Input(NamedTuple):
@@ -25,6 +27,9 @@ _PARTS = (
     *("text_config", "vision_config", "audio_config", "encoder", "decoder", "backbone_config"),
     *("prompt_encoder_config", "esm_config"),
 )
+
+#: The names of sizes of images.
+_SIDES = ("height", "width")
 
 #: Sizes of images and audio where a configuration has none.
 _PIXELS, _SAMPLES, _FRAMES = 224, 16000, 64
@@ -135,9 +140,9 @@ class Examples:
             size = setting(self.config, "image_size", "input_size", default=_PIXELS)
         if isinstance(size, int):
             return size, size
-        if hasattr(size, "keys"):
-            return int(size["height"]), int(size["width"])
-        return int(size[-2]), int(size[-1])
+        # Transformers has a class that is nearly a dict.
+        named: dict[str, Any] = dict(size if "height" in size else zip(_SIDES, size[-2:], strict=True))
+        return int(named["height"]), int(named["width"])
 
     def _pixel_values(self) -> Input:
         channels = int(setting(self.config, "num_channels", "in_channels", default=3))

@@ -24,6 +24,10 @@ _MERGED = "decoder_model_merged"
 #: Models of more bytes do not fit into one file.
 _LARGEST = 1_900_000_000
 
+#: The files of processors, and the parts of them that have a file of their own elsewhere.
+_PROCESSOR, _PREPROCESSOR = "processor_config.json", "preprocessor_config.json"
+_PARTS_OF_PROCESSORS = ("image_processor", "feature_extractor")
+
 _PARTS_OF_MERGED = ("decoder_model", "decoder_with_past_model")
 
 
@@ -172,10 +176,10 @@ class _Writer:
             _sources.copy_files(source, folder)
         if self._layout == "transformers.js":
             self._add_js_config(os.path.join(folder, "config.json"))
+            _add_preprocessor(folder)
 
     def _add_js_config(self, path: str) -> None:
-        with open(path, encoding="utf-8") as file:
-            config: dict[str, Any] = json.load(file)
+        config = _read(path)
         own: dict[str, Any] = {
             "dtype": "fp32",
             "kv_cache_dtype": {"fp16": "float32", "q4f16": "float32"},
@@ -184,8 +188,31 @@ class _Writer:
             },
         }
         config["transformers.js_config"] = own
-        text = f"{json.dumps(config, indent=2)}\n"
-        _files.replace(path, lambda made: _genai.write_text(made, text))
+        _write(path, config)
+
+
+def _add_preprocessor(folder: str) -> None:
+    """Writes the settings of images or audio into the file that transformers.js reads. Processors
+    of transformers 5 have them in their own file."""
+    path, own = (os.path.join(folder, name) for name in (_PREPROCESSOR, _PROCESSOR))
+    if os.path.exists(path) or not os.path.exists(own):
+        return
+    config = _read(own)
+    parts = [config[name] for name in _PARTS_OF_PROCESSORS if name in config]
+    if parts:
+        kind = config.get("processor_class")
+        _write(path, {**parts[0], **({"processor_class": kind} if kind else {})})
+
+
+def _read(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def _write(path: str, config: Mapping[str, Any]) -> None:
+    text = f"{json.dumps(config, indent=2)}\n"
+    _files.replace(path, lambda made: _genai.write_text(made, text))
 
 
 def _move(source: str, folder: str) -> None:

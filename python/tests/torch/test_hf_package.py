@@ -171,6 +171,23 @@ def test_transformers_js_takes_one_decoder(tmp_path):
     assert_tokens(model, tmp_path / "onnx")
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_transformers_js_finds_the_processor_of_images(whole, tmp_path, source):
+    vit = next(row for row in hf_models.PAIRS if row[0] == "ViTForImageClassification")
+    clip = next(row for row in hf_models.PAIRS if row[0] == "CLIPModel")
+    size = {"height": 32, "width": 32}
+    images = transformers.CLIPImageProcessorPil(size=size, crop_size=size)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    given = transformers.CLIPProcessor(images, tokenizer) if whole else images
+    model = made(*(clip if whole else vit)[:3])
+    options = {"layout": "transformers.js", "tokenizer": given, "verbose": False}
+    program = pt2onnx.hf.export(model, tmp_path / "out", **options)["model"]
+    assert "pixel_values" in program.input_names
+    config = json.loads((tmp_path / "out" / "preprocessor_config.json").read_text())
+    assert config["size"] == size
+    assert config["image_processor_type"].startswith("CLIPImageProcessor")
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

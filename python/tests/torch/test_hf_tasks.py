@@ -54,6 +54,24 @@ def test_outputs_are_those_of_the_module(name, config, fields, task, tmp_path):
 
 
 BERT = hf_models.PAIRS[1][:3]
+CLIP = next(row[:3] for row in hf_models.PAIRS if row[0] == "CLIPModel")
+
+
+def test_texts_and_images_have_batches_apart(tmp_path):
+    model = made(*CLIP)
+    options = {"layout": "transformers.js", "dtypes": ["fp32", "fp16"], "verbose": False}
+    pt2onnx.hf.export(model, tmp_path, **options)
+    texts = _inputs.Examples(model, 2).make(("input_ids", "attention_mask"))
+    inputs = {name: one.value for name, one in texts.items()}
+    inputs["pixel_values"] = torch.randn(3, 3, 32, 32)
+    with torch.no_grad():
+        expected = model(**inputs).logits_per_image
+    assert expected.shape == (3, 2)
+    for file in ("model.onnx", "model_fp16.onnx"):
+        session = onnxruntime.InferenceSession(tmp_path / "onnx" / file)
+        feed = {name: value.numpy() for name, value in inputs.items()}
+        (found,) = session.run(["logits_per_image"], feed)
+        torch.testing.assert_close(torch.tensor(found), expected, rtol=1e-2, atol=1e-3)
 
 
 def test_features_of_a_model_with_a_head_are_those_before_it(tmp_path):
