@@ -8,8 +8,8 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeGuard, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import torch
 from torch.utils import _pytree
@@ -19,6 +19,15 @@ from .._types import Args, Kwargs, Model, class_of, is_dict, is_items, is_plain_
 
 #: A tensor of a cache, after its name.
 Named = tuple[str, torch.Tensor]
+
+
+class _Place(NamedTuple):
+    """A tensor of a tree, and its entry there."""
+
+    name: str
+    tensor: torch.Tensor
+    entry: dict[str, int]
+
 
 #: The names of the tensors of a layer in models.
 _NAMES = {
@@ -85,10 +94,19 @@ def named_tensors(cache: object) -> list[Named]:
 
 
 def packed(value: object) -> tuple[object, list[Named]]:
-    """A value as a tree without its tensors, and these with their names."""
-    leaves: list[Named] = []
-    tree = _packed(value, "", leaves)
-    return tree, leaves
+    """A value as a tree without its tensors, and these with their names, layer by layer as
+    optimum takes them: the keys of the decoder and the encoder of a layer follow each other."""
+    places: list[_Place] = []
+    tree = _packed(value, "", places)
+    places.sort(key=lambda place: _layer(place.name))
+    for at, place in enumerate(places):
+        place.entry["tensor"] = at
+    return tree, [(place.name, place.tensor) for place in places]
+
+
+def _layer(name: str) -> int:
+    first = name.partition(".")[0]
+    return int(first) if first.isdigit() else -1
 
 
 def _flatten(cache: object) -> tuple[list[torch.Tensor], str]:
@@ -109,18 +127,18 @@ def _flatten_with_keys(
 
 
 def _unflatten(leaves: Iterable[object], context: str) -> object:
-    return unpacked(json.loads(context), iter(leaves))
+    return unpacked(json.loads(context), list(leaves))
 
 
-def _packed(value: object, name: str, leaves: list[Named]) -> object:
-    """A value without its tensors, which are added to ``leaves`` with their names.
+def _packed(value: object, name: str, places: list[_Place]) -> object:
+    """A value without its tensors, which are added to ``places`` with their names.
 
     Raises:
         TypeError: The value has no attributes.
     """
     if isinstance(value, torch.Tensor):
-        leaves.append((name, value))
-        return {"tensor": None}
+        places.append(_Place(name, value, {}))
+        return places[-1].entry
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Stream)):
@@ -131,11 +149,11 @@ def _packed(value: object, name: str, leaves: list[Named]) -> object:
     if isinstance(value, type):
         return {"class": _path(value)}
     if is_items(value):
-        return [_packed(item, _joined(name, str(i)), leaves) for i, item in enumerate(value)]
+        return [_packed(item, _joined(name, str(i)), places) for i, item in enumerate(value)]
     if is_plain_dict(value):
         items = value.items()
         return {
-            "items": [[key, _packed(item, _joined(name, str(key)), leaves)] for key, item in items]
+            "items": [[key, _packed(item, _joined(name, str(key)), places)] for key, item in items]
         }
     kind = class_of(value)
     attributes: dict[str, object] | None = getattr(value, "__dict__", None)
@@ -148,7 +166,7 @@ def _packed(value: object, name: str, leaves: list[Named]) -> object:
         kind = getattr(sys.modules[kind.__module__], _WINDOWED[kind.__name__])
         attributes = {key: attributes[key] for key in attributes if key not in _OF_WINDOWS}
     found = [
-        [key, _packed(item, _joined(name, _NAMES.get(key, key)), leaves)]
+        [key, _packed(item, _joined(name, _NAMES.get(key, key)), places)]
         for key, item in attributes.items()
     ]
     return {"object": _path(kind), "items": found}
@@ -164,7 +182,7 @@ def _joined(name: str, step: str) -> str:
     return f"{name}.{step}" if name else step
 
 
-def unpacked(packed: Any, leaves: Iterator[object]) -> object:
+def unpacked(packed: Any, leaves: Sequence[object]) -> object:
     """The reverse of ``packed``."""
     if isinstance(packed, list):
         return [unpacked(item, leaves) for item in cast(list[object], packed)]
@@ -172,7 +190,7 @@ def unpacked(packed: Any, leaves: Iterator[object]) -> object:
         return packed
     entries = cast(dict[str, Any], packed)
     if "tensor" in entries:
-        return next(leaves)
+        return leaves[entries["tensor"]]
     if "torch" in entries:
         found = getattr(torch, entries["torch"], None)
         return found if isinstance(found, torch.dtype) else torch.device(entries["torch"])

@@ -24,7 +24,7 @@ _MERGED = "decoder_model_merged"
 #: Models of more bytes do not fit into one file.
 _LARGEST = 1_900_000_000
 
-#: The files of processors, and the parts of them that have a file of their own elsewhere.
+#: The files of processors, and the parts that have a separate file in older versions.
 _PROCESSOR, _PREPROCESSOR = "processor_config.json", "preprocessor_config.json"
 _PARTS_OF_PROCESSORS = ("image_processor", "feature_extractor")
 

@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -166,13 +166,13 @@ class StatefulDecoder(torch.nn.Module):
         if mask is not None and not any(map(_KEYS.fullmatch, self.places)):
             inputs = {**inputs, "attention_mask": _last(mask, 1, length)}
         # Layers write into their states.
-        own: Iterator[torch.Tensor] = iter([state.clone() for state in states])
+        own = [state.clone() for state in states]
         given: dict[str, Any] = dict(inputs)
         if self._field is not None:
             given[self._field] = _caches.unpacked(self._tree, own)
         with kept(self.model), _loops.scanned(self.model), _Ends():
-            for one in self._attributes:
-                vars(self.model.get_submodule(one.layer))[one.name] = next(own)
+            for one, value in zip(self._attributes, own[len(self.places) :], strict=True):
+                vars(self.model.get_submodule(one.layer))[one.name] = value
             result: Any = self.model(**given, use_cache=True)
             new: list[torch.Tensor] = []
             if self._field is not None:

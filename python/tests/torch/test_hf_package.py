@@ -33,6 +33,7 @@ LLAMA = (
     },
 )
 T5 = hf_models.GENERATORS[0]
+HALVES = ("decoder", "encoder")
 
 
 def generator(row):
@@ -85,6 +86,12 @@ def test_decoders_apart_and_in_one_file(row, tmp_path):
     merged = programs["decoder_model_merged"]
     assert "use_cache_branch" in merged.input_names
     assert "present.0.encoder.value" in merged.output_names
+    # Optimum takes them layer by layer.
+    layers = range(1 + max(int(one.split(".")[1]) for one in merged.input_names if "." in one))
+    parts = [f"{n}.{half}.{kind}" for n in layers for half in HALVES for kind in ("key", "value")]
+    for start, found in (("past", merged.input_names), ("present", merged.output_names)):
+        ends = [one.partition(".")[2] for one in found if one.startswith(start)]
+        assert ends == parts, found
     assert_tokens(model, tmp_path)
     (tmp_path / "decoder_model_merged.onnx").unlink()
     assert_tokens(model, tmp_path)
