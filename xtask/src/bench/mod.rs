@@ -44,6 +44,9 @@ enum Part {
     /// needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime-genai, and installs
     /// optimum-onnx as `libraries` does. Only if it is named.
     Decoders,
+    /// Architectures of language models: their tokens beside those of transformers; needs
+    /// PT2ONNX_TORCH_PYTHON with transformers. Only if it is named.
+    LanguageModels,
     /// Models whose code looks at sizes; needs PT2ONNX_TORCH_PYTHON with the packages of
     /// bench/sizes.py. Only if it is named.
     Sizes,
@@ -74,8 +77,8 @@ pub struct Options {
     /// Layers of the models that are compressed.
     #[arg(long, default_value_t = 12)]
     depth: usize,
-    /// Only these exports of `libraries` or `sizes`, by name: `timm resnet18`, `Bert`. Their tables
-    /// are not written into the page.
+    /// Only these exports of `libraries`, `sizes` or `language-models`, by name: `timm resnet18`,
+    /// `Bert`, `llama`. Their tables are not written into the page.
     #[arg(long)]
     only: Vec<String>,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay
@@ -91,7 +94,12 @@ pub fn bench(options: &Options) -> Result<()> {
         Some(built) => built.clone(),
         None if matches!(
             options.parts[..],
-            [Part::Python | Part::Libraries | Part::Decoders | Part::Sizes | Part::Int4]
+            [Part::Python
+                | Part::Libraries
+                | Part::Decoders
+                | Part::LanguageModels
+                | Part::Sizes
+                | Part::Int4]
         ) =>
         {
             PathBuf::new()
@@ -139,48 +147,36 @@ pub fn bench(options: &Options) -> Result<()> {
         }
         page::python(&export::table(python, options.runs)?)?;
     }
+    tables(&bench, options)
+}
+
+/// Measures the parts of scripts that print tables, if they are named.
+fn tables(bench: &Bench, options: &Options) -> Result<()> {
+    let parts = [Part::Sizes, Part::Libraries, Part::Decoders, Part::LanguageModels, Part::Int4];
+    if options.pt2onnx.is_none() && parts.iter().any(|part| options.parts.contains(part)) {
+        package::build(&["--release"])?;
+    }
+    let only = &options.only;
+    let show = |table: String, write: fn(&str) -> Result<()>| {
+        println!("{table}");
+        if only.is_empty() { write(&table) } else { Ok(()) }
+    };
     if options.parts.contains(&Part::Sizes) {
-        if options.pt2onnx.is_none() {
-            package::build(&["--release"])?;
-        }
-        let tables = bench.exports("sizes", &[], &options.only)?;
-        println!("{tables}");
-        if options.only.is_empty() {
-            page::sizes(&tables)?;
-        }
+        show(bench.exports("sizes", &[], only)?, page::sizes)?;
     }
     if options.parts.contains(&Part::Libraries) {
-        if options.pt2onnx.is_none() {
-            package::build(&["--release"])?;
-        }
-        let table = bench.libraries(&options.only)?;
-        println!("{table}");
-        if options.only.is_empty() {
-            page::libraries(&table)?;
-        }
-        let table = bench.optimum(&options.only)?;
-        println!("{table}");
-        if options.only.is_empty() {
-            page::optimum(&table)?;
-        }
+        show(bench.libraries(only)?, page::libraries)?;
+        show(bench.optimum(only)?, page::optimum)?;
+        show(bench.optimum_folders(only)?, page::optimum_folders)?;
     }
     if options.parts.contains(&Part::Decoders) {
-        if options.pt2onnx.is_none() {
-            package::build(&["--release"])?;
-        }
-        let table = bench.decoders(&options.only)?;
-        println!("{table}");
-        if options.only.is_empty() {
-            page::decoders(&table)?;
-        }
+        show(bench.decoders(only)?, page::decoders)?;
+    }
+    if options.parts.contains(&Part::LanguageModels) {
+        show(bench.language_models(only)?, page::language_models)?;
     }
     if options.parts.contains(&Part::Int4) {
-        if options.pt2onnx.is_none() {
-            package::build(&["--release"])?;
-        }
-        let table = output(&mut bench.script("int4", &[])?)?;
-        println!("{table}");
-        page::int4(&table)?;
+        show(output(&mut bench.script("int4", &[])?)?, page::int4)?;
     }
     Ok(())
 }
@@ -294,6 +290,19 @@ impl Bench {
         let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))
             .context("optimum-onnx cannot be installed, so that its exports are not measured")?;
         self.exports("optimum_onnx", &[packages], only)
+    }
+
+    /// Folders in the classes of optimum that `optimum` installs. Returns the table.
+    fn optimum_folders(&self, only: &[String]) -> Result<String> {
+        self.exports("optimum_folders", &[self.folder.join("optimum/packages")], only)
+    }
+
+    /// Tokens of language models beside those of transformers. Returns the table.
+    fn language_models(&self, only: &[String]) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
+        output(command.arg(root().join("bench/language_models.py")).args(only))
     }
 
     /// Decoders in ONNX Runtime, those of optimum too if it can be installed. Returns the table.

@@ -74,6 +74,16 @@ pub fn libraries(table: &str) -> Result<()> {
     section("libraries", table)
 }
 
+/// Writes the section on folders in optimum.
+pub fn optimum_folders(table: &str) -> Result<()> {
+    section("optimum-folders", table)
+}
+
+/// Writes the section on the architectures of language models.
+pub fn language_models(table: &str) -> Result<()> {
+    replace("docs/language-models.md", "language-models", &format!("{table}\n"))
+}
+
 /// Writes the section on exports of optimum-onnx.
 pub fn optimum(table: &str) -> Result<()> {
     section("optimum", table)
@@ -95,18 +105,22 @@ fn picture(name: &str, plot: Plot) -> Result<()> {
     Ok(fs::write(folder.join(name).with_extension("svg"), plot.svg())?)
 }
 
-/// Replaces the text between the markers with this name.
+/// Replaces the text between the markers with this name, and names the machine.
 fn section(name: &str, text: &str) -> Result<()> {
-    let path = root().join("docs/benchmarks.md");
-    let page = fs::read_to_string(&path)?;
+    let machine = format!("On {} cores of {}.", available_parallelism()?, processor());
+    replace("docs/benchmarks.md", name, &format!("{machine}\n\n{text}\n"))
+}
+
+/// Replaces the text between the markers with this name in a page.
+fn replace(page: &str, name: &str, text: &str) -> Result<()> {
+    let path = root().join(page);
+    let old = fs::read_to_string(&path)?;
     let begin = format!("<!-- cargo xtask bench {name}: begin -->\n");
     let end = format!("<!-- cargo xtask bench {name}: end -->\n");
-    let missing = || format!("docs/benchmarks.md lacks the markers of `{name}`");
-    let (head, rest) = page.split_once(&begin).with_context(missing)?;
+    let missing = || format!("{} lacks the markers of `{name}`", path.display());
+    let (head, rest) = old.split_once(&begin).with_context(missing)?;
     let (_, tail) = rest.split_once(&end).with_context(missing)?;
-    let machine = format!("On {} cores of {}.", available_parallelism()?, processor());
-    let page = format!("{head}{begin}\n{machine}\n\n{text}\n{end}{tail}");
-    Ok(fs::write(path, page)?)
+    Ok(fs::write(&path, format!("{head}{begin}\n{text}{end}{tail}"))?)
 }
 
 fn table<'a>(text: &mut String, rows: impl IntoIterator<Item = &'a Row>) -> Result<()> {
