@@ -7,7 +7,7 @@ __version__: str
 #: An input or output: its name, element type and sizes.
 End = tuple[str, str | None, list[str] | None]
 #: Memory of Python: address, number of bytes and owner.
-Lent = tuple[int, int, object]
+Lent = tuple[int, int, object, tuple[str, int] | None]
 #: Name, number of the element type, sizes, strides, offset, number of the storage.
 Row = tuple[str, int, list[int], list[int], int, int | None]
 

@@ -23,7 +23,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from . import _errors, _pytree
+from . import _errors, _mapped, _pytree
 from ._capture import _patches
 from ._types import class_of, is_dict, is_items, is_plain_dict, is_plain_list
 
@@ -358,7 +358,7 @@ class Tensors:
     """Rows for tensors, and the storages that they are views of."""
 
     def __init__(self) -> None:
-        #: Address, number of bytes and owner of each storage.
+        #: Address, number of bytes, owner and place in a file of each storage.
         self.storages: list[Lent] = []
         self._numbers: dict[tuple[str, int, int], int] = {}
 
@@ -408,5 +408,6 @@ class Tensors:
             self._numbers[key] = len(self.storages)
             on_cpu = storage.device.type == "cpu"
             host = storage if on_cpu else storage.cpu()  # type: ignore[no-untyped-call]
-            self.storages.append((host.data_ptr(), host.nbytes(), (host, storage)))
+            place = _mapped.place(storage) if on_cpu else None
+            self.storages.append((host.data_ptr(), host.nbytes(), (host, storage), place))
         return self._numbers[key]

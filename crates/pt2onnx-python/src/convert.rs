@@ -72,7 +72,7 @@ pub fn convert_program(
     translations: Vec<Translation>,
 ) -> PyResult<Program> {
     let exporter = exporter(options, translations)?;
-    let storages: Vec<_> = storages.into_iter().map(|s| Storage::new(memory::lent(s))).collect();
+    let storages = memory::storages(storages)?;
     let state = memory::tensors(state, &storages)?;
     let constants = memory::tensors(constants, &storages)?.into_iter();
     let constants = constants.map(|(name, tensor)| (name, Constant::Tensor(tensor))).collect();

@@ -4,12 +4,19 @@
 use bytes::Bytes;
 use indexmap::IndexMap;
 use pt2onnx::fx::dtype_numbered;
-use pt2onnx::tensor::{Storage, Tensor};
+use pt2onnx::tensor::{FileRange, Storage, Tensor};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
-use std::ffi::c_int;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    ffi::c_int,
+    fs::File,
+    path::PathBuf,
+    sync::Arc,
+};
 
-/// Memory of Python: its address, its size in bytes, and the object that owns it.
-pub type Lent = (usize, usize, Py<PyAny>);
+/// Memory of Python: its address, its size in bytes, the object that owns it, and the file and the
+/// offset at which the same bytes are, if there is one.
+pub type Lent = (usize, usize, Py<PyAny>, Option<(PathBuf, u64)>);
 
 /// A tensor in Python's memory: its name, its element type as [`dtype_numbered`] has it, sizes,
 /// strides and offset in elements, and the number of its storage; `None` if it has no data.
@@ -30,12 +37,31 @@ impl AsRef<[u8]> for Owned {
 }
 
 /// The bytes that Python lends.
-pub fn lent((address, size, owner): Lent) -> Bytes {
+pub fn lent((address, size, owner, _): Lent) -> Bytes {
     if address == 0 || size == 0 {
         Bytes::new()
     } else {
         Bytes::from_owner(Owned { address, size, _owner: owner })
     }
+}
+
+/// The storages that Python lends. Each file is opened once.
+pub fn storages(all: Vec<Lent>) -> PyResult<Vec<Storage>> {
+    let mut files: HashMap<PathBuf, FileRange> = HashMap::new();
+    let storage = |mut one: Lent| {
+        let Some((path, offset)) = one.3.take() else {
+            return Ok(Storage::new(lent(one)));
+        };
+        let whole = match files.entry(path) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let (path, file) = (entry.key().clone(), File::open(entry.key())?);
+                entry.insert(FileRange { path: Arc::new(path), file: Arc::new(file), offset: 0 })
+            }
+        };
+        Ok(Storage::mapped(lent(one), FileRange { offset, ..whole.clone() }))
+    };
+    all.into_iter().map(storage).collect()
 }
 
 /// The tensors, by name.

@@ -9,7 +9,6 @@ use crate::{
 use pt2onnx::{
     DiffOptions, Error, OnnxProgram, Unused, Warning,
     ir::{Model, Value},
-    tensor::Storage,
 };
 use pyo3::{prelude::*, types::PyBytes};
 use std::{
@@ -122,8 +121,7 @@ impl Program {
         storages: Vec<Lent>,
         state: Vec<Row>,
     ) -> PyResult<Vec<String>> {
-        let storages: Vec<_> =
-            storages.into_iter().map(|s| Storage::new(memory::lent(s))).collect();
+        let storages = memory::storages(storages)?;
         let state = memory::tensors(state, &storages)?;
         self.work(py, |program| program.apply_weights_with(&state, Unused::Allow))
     }

@@ -123,7 +123,7 @@ class ModuleTrace:
                 storage = tensor.untyped_storage()
                 # Storages that the serialiser knows are not written.
                 name = f"{context.get_or_add_storage(storage)}.storage"
-                storages[name] = (storage.data_ptr(), storage.nbytes(), storage)
+                storages[name] = (storage.data_ptr(), storage.nbytes(), storage, None)
         serializer.serialize(self.code, 0)
         serializer.write_files("code/")
         classes = [f"{name} {of}" for name, of in self.classes.items()]

@@ -77,7 +77,7 @@ class IrBackend:
         """The model in Rust's memory."""
         proto, weights = self.to_parts()
         views = [np.frombuffer(weight, np.uint8) for weight in weights]
-        data = [(f"pt2onnx:{i}", (v.ctypes.data, v.nbytes, v)) for i, v in enumerate(views)]
+        data = [(f"pt2onnx:{i}", (v.ctypes.data, v.nbytes, v, None)) for i, v in enumerate(views)]
         with native_errors():
             return open_parts(proto, data)
 

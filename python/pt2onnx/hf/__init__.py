@@ -131,8 +131,9 @@ def export(
         merge_decoders: Whether both decoders of an encoder-decoder model are also one file,
             ``decoder_model_merged.onnx``, whose input ``use_cache_branch`` chooses.
         verify: Whether to compare with the model: its tokens in ONNX Runtime, or its outputs.
-        **options: Those of ``pt2onnx.export``. For the targets ``ort`` and ``ort-genai``, the opset
-            is 24 if none is given.
+        **options: Those of ``pt2onnx.export``. With ``weights="link"``, the model of a folder
+            refers to its files of safetensors, and nothing is copied. For the targets ``ort`` and
+            ``ort-genai``, the opset is 24 if none is given.
 
     Returns:
         The models by the names of their files, without ``.onnx``.

@@ -65,6 +65,18 @@ def _export(words: list[str]) -> int:
         choices=["int8", "int4", "float8", "dynamic-int8"],
         help="store weights in fewer bits: the files get smaller, results less exact",
     )
+    parser.add_argument(
+        "--weights",
+        choices=["auto", "embed", "external", "link"],
+        help="where weights are: in the model, in a file beside it, or with link in the files of "
+        "FOLDER, so that nothing is copied; OUT is FOLDER then. Default: auto, by their size",
+    )
+    parser.add_argument(
+        "--allow-external-paths",
+        action="store_true",
+        default=None,
+        help="let --weights link refer to a FOLDER outside of OUT, which many runtimes refuse",
+    )
     parser.add_argument("--opset", type=int, help="the version of ONNX's operators")
     parser.add_argument(
         "--layout",
@@ -86,7 +98,8 @@ def _export(words: list[str]) -> int:
     )
     given = parser.parse_args(words)
     named: dict[str, Any] = {"target": given.target, "quantize": given.quantize}
-    named["opset_version"] = given.opset
+    named["opset_version"], named["weights"] = given.opset, given.weights
+    named["allow_external_paths"] = given.allow_external_paths
     made = export(
         given.model,
         given.out,

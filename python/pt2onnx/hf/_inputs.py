@@ -141,7 +141,8 @@ class Examples:
         if isinstance(size, int):
             return size, size
         # Transformers has a class that is nearly a dict.
-        named: dict[str, Any] = dict(size if "height" in size else zip(_SIDES, size[-2:], strict=True))
+        pairs = size if "height" in size else zip(_SIDES, size[-2:], strict=True)
+        named: dict[str, Any] = dict(pairs)
         return int(named["height"]), int(named["width"])
 
     def _pixel_values(self) -> Input:

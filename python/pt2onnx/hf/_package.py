@@ -11,9 +11,19 @@ from typing import Any
 
 import torch
 
-from .. import _convert, _files, _option_json
+from .. import _convert, _files, _mapped, _option_json
 from .._program import ONNXProgram
-from . import _genai, _generation, _heads, _lengths, _options, _sources, _tasks, _verify
+from . import (
+    _checkpoints,
+    _genai,
+    _generation,
+    _heads,
+    _lengths,
+    _options,
+    _sources,
+    _tasks,
+    _verify,
+)
 
 #: The folder of models for transformers.js.
 _ONNX = "onnx"
@@ -55,7 +65,11 @@ def export(
     os.makedirs(parent, exist_ok=True)
     # Scans of loops have no gradients.
     with tempfile.TemporaryDirectory(dir=parent, prefix=".pt2onnx-") as temporary, torch.no_grad():
-        made = writer.models(temporary, tokenizer, merge_decoders)
+        links: dict[Any, _mapped.Place] = {}
+        if source is not None and given.get("weights") == "link":
+            links = _checkpoints.linked(source, folder, temporary, loaded)
+        with _mapped.at(links):
+            made = writer.models(temporary, tokenizer, merge_decoders)
         if verify:
             _verify.check(loaded, of, made, _models(temporary, chosen))
         if chosen == "transformers.js":
