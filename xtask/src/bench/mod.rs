@@ -299,10 +299,7 @@ impl Bench {
 
     /// Tokens of language models beside those of transformers. Returns the table.
     fn language_models(&self, only: &[String]) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
-        let mut command = Command::new(python);
-        command.env("PYTHONPATH", root().join("python")).env("OMP_NUM_THREADS", "1");
-        output(command.arg(root().join("bench/language_models.py")).args(only))
+        output(self.script("language_models", &[])?.args(only))
     }
 
     /// Decoders in ONNX Runtime, those of optimum too if it can be installed. Returns the table.
