@@ -77,7 +77,8 @@ class RewriteOptions(TypedDict, total=False):
     min_elements: int | None
     """Do not compress weights of fewer elements. Default: 1024."""
     calibration_data: Path | Sequence[Path] | None
-    """Samples of the inputs for ``static-int8``: arrays by the names of the inputs."""
+    """Samples of the inputs, as arrays by their names: for ``static-int8``, and for ``int4``,
+    whose scales then fit the weights that count."""
     calibration_method: Literal["min-max", "percentile", "entropy"] | None
     """How the ranges of activations are found from samples. Default: min-max."""
     inline: bool | None

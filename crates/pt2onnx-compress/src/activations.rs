@@ -1,9 +1,24 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{Error, Options, weight_selection};
+use crate::{Error, Options, Quantize, importance, weight_selection};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The activations whose numbers on samples [`compress`](crate::compress) takes from
+/// [`Options::calibrated`], as values of the main graph.
+///
+/// # Errors
+/// A name or operator that is given does not occur.
+pub fn activations(model: &Model, options: &Options) -> Result<Vec<Value>, Error> {
+    let mut all = match options.quantize {
+        Some(Quantize::Int4) => importance::inputs(model, options),
+        _ => Plan::of(model, options)?.activations.iter().map(|a| a.range).collect(),
+    };
+    all.sort_by_key(|v| v.index());
+    all.dedup();
+    Ok(all)
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Plan {

@@ -36,6 +36,8 @@ pub(crate) struct Quantised {
     /// Positions along the axis that share a scale, each for itself in the dimensions around it.
     /// Without, a position has one scale.
     pub block: Option<usize>,
+    /// How much each position along the axis counts, where scales of blocks are fitted.
+    pub importance: Option<Arc<[f32]>>,
     /// The smallest scales of channels; none are any.
     pub least: Vec<f32>,
     pub losses: Arc<Losses>,
@@ -113,6 +115,7 @@ impl Quantised {
             inner,
             block,
             order: None,
+            importance: None,
             least: Vec::new(),
             losses: Arc::default(),
             params: OnceLock::new(),
@@ -274,16 +277,18 @@ impl Quantised {
     }
 
     /// The scales of a block: one for each column.
-    fn params_of(&self, numbers: &[f32]) -> io::Result<Vec<Param>> {
+    fn params_of(&self, block: usize, numbers: &[f32]) -> io::Result<Vec<Param>> {
         let columns = match self.inner {
             1 => Cow::Borrowed(numbers),
             inner => Cow::Owned(transposed(numbers, inner)),
         };
         let length = (numbers.len() / self.inner).max(1);
+        let at = block % self.blocks() * self.block.unwrap_or(self.axis);
+        let importance = self.importance.as_ref().and_then(|all| all.get(at..at + length));
         let params = columns.chunks_exact(length).map(|column| {
             let range = Range::of(column);
             self.finite(&[range])?;
-            Ok(self.scheme.fitted(column, self.scheme.param(range)))
+            Ok(self.scheme.fitted(column, importance, self.scheme.param(range)))
         });
         params.collect()
     }
@@ -296,8 +301,8 @@ impl Quantised {
         let first = start / self.inner;
         let blocks = (start + count).div_ceil(self.inner) - first;
         let mut params = Vec::with_capacity(blocks * self.inner);
-        self.each_block(first, blocks, |_, numbers| {
-            params.extend(self.params_of(numbers)?);
+        self.each_block(first, blocks, |block, numbers| {
+            params.extend(self.params_of(block, numbers)?);
             Ok(())
         })?;
         let skipped = start - first * self.inner;
@@ -356,26 +361,28 @@ impl Quantised {
         let number = |element: usize| element / row * self.blocks() + element % row / size;
         let (first, last) = (number(start), number(start + codes.len() - 1));
         let (mut rest, mut back, mut sums) = (codes, Vec::new(), Sums::default());
-        self.each_block(first, last + 1 - first, |_, numbers| {
+        self.each_block(first, last + 1 - first, |block, numbers| {
             let (now, after) = std::mem::take(&mut rest).split_at_mut(numbers.len());
             rest = after;
-            self.code_block(numbers, now, &mut back, &mut sums)
+            let params = self.params_of(block, numbers)?;
+            self.code_block(numbers, &params, now, &mut back, &mut sums);
+            Ok(())
         })?;
         self.losses.note(start, sums);
         Ok(())
     }
 
-    /// The codes of a block. Returns nothing else but adds to the sums.
+    /// Makes the codes of a block, and adds their errors to the sums.
     fn code_block(
         &self,
         numbers: &[f32],
+        params: &[Param],
         codes: &mut [u8],
         back: &mut Vec<f32>,
         sums: &mut Sums,
-    ) -> io::Result<()> {
+    ) {
         back.resize(numbers.len(), 0.0);
-        let params = self.params_of(numbers)?;
-        match params.as_slice() {
+        match params {
             [one] => self.scheme.encode(numbers, *one, codes, back),
             all => {
                 let rows = numbers.chunks_exact(self.inner).zip(codes.chunks_exact_mut(self.inner));
@@ -385,22 +392,21 @@ impl Quantised {
             }
         }
         sums.add(numbers, back);
-        Ok(())
     }
 
-    /// Codes of whole blocks; those of four bits two in a byte, low bits first. A block that the axis cuts off is
-    /// filled up: `MatMulNBits` has it so.
+    /// Codes of whole blocks; those of four bits two in a byte, low bits first. A block that the axis
+    /// cuts off is filled up: `MatMulNBits` has it so.
     pub fn padded(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
         let size = self.block.unwrap_or(self.axis);
         let bytes = size * self.scheme.bits() / 8;
         let (mut parts, mut sums) = (out.chunks_exact_mut(bytes), Sums::default());
         let (mut codes, mut back) = (vec![0; size], Vec::new());
         let count = parts.len();
-        self.each_block(first, count, |_, numbers| {
-            let zero = self.params_of(numbers)?.first().map_or(0, |p| p.zero as u8);
-            codes.fill(zero);
+        self.each_block(first, count, |block, numbers| {
+            let params = self.params_of(block, numbers)?;
+            codes.fill(params.first().map_or(0, |p| p.zero as u8));
             let own = codes.get_mut(..numbers.len()).unwrap_or_default();
-            self.code_block(numbers, own, &mut back, &mut sums)?;
+            self.code_block(numbers, &params, own, &mut back, &mut sums);
             parts.next().into_iter().for_each(|part| self.scheme.pack(&codes, part));
             Ok(())
         })?;

@@ -3,6 +3,7 @@
 
 use crate::{
     Axes, Compressed, Edit, Format, Options, Quantised, Quantize, Scheme, Weight, bytes::Tensors,
+    importance::Importance,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
@@ -14,6 +15,7 @@ pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,
     pub quantize: Quantize,
+    pub importance: Importance,
     /// Weights that keep 8 bits where others have 4.
     pub at_8_bits: FxHashSet<Value>,
     /// The smallest scales that weights may have, by channel.

@@ -52,6 +52,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
     let mut made = Quantised::new(&weight, scheme, axis, block);
+    made.importance = cx.importance.get(&weight.value).cloned();
     if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
         // Groups of a `ConvTranspose` share the scales.
         made.least = vec![0.0; made.axis];

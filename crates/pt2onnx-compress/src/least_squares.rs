@@ -1,7 +1,7 @@
 //! Scales of 4 bits by least squares: the largest numbers of a block may be clipped, where all
 //! others come closer to their codes.
 
-use crate::{Format, Param, Scheme, scheme::MAGIC};
+use crate::{Format, Param, Scheme, options::BLOCKS, scheme::MAGIC};
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;
 
@@ -11,6 +11,9 @@ const FINER: [f32; 4] = [1.0, 1.0625, 0.9375, 0.875];
 
 /// How many numbers are summed side by side.
 const LANES: usize = 8;
+
+/// All numbers of the largest block count alike.
+const ALIKE: [f32; *BLOCKS.end()] = [1.0; *BLOCKS.end()];
 
 /// Sums over numbers `x` and their codes `q`, which count from the zero point.
 #[derive(Clone, Copy, Default)]
@@ -27,21 +30,26 @@ impl Scheme {
     ///
     /// # Arguments
     /// * `numbers`: Finite numbers.
+    /// * `importance`: How much each of them counts; without, all count alike.
     /// * `covering`: The scale and zero point that clip none of them.
-    pub fn fitted(&self, numbers: &[f32], covering: Param) -> Param {
+    pub fn fitted(&self, numbers: &[f32], importance: Option<&[f32]>, covering: Param) -> Param {
         let largest = 32.0 * covering.scale.abs();
         // Sums of squares of others may be infinite, or lose their digits.
         let squares = f32::MIN_POSITIVE..f32::MAX / 1024.0;
         let is_plain = squares.contains(&(largest * largest)) && largest < self.largest();
+        let Some(importance) = importance.or(ALIKE.get(..numbers.len())) else {
+            return covering;
+        };
         if self.format != Format::Int4 || !is_plain {
             return covering;
         }
         let (first, last) = self.limits();
         let ends = (first - covering.zero, last - covering.zero);
-        let given = sums(numbers, 1.0 / covering.scale, ends).explained(covering.scale);
+        let sums = |finer: f32| sums(numbers, importance, finer / covering.scale, ends);
+        let given = sums(1.0).explained(covering.scale);
         let mut best = (given * (1.0 + f32::EPSILON * LANES as f32), covering.scale);
         for finer in FINER {
-            let sums = sums(numbers, finer / covering.scale, ends);
+            let sums = sums(finer);
             let scale = nearest(self.scale, sums.products / sums.squares);
             let explained = sums.explained(scale);
             if explained > best.0 {
@@ -59,18 +67,20 @@ impl Sums {
     }
 }
 
-fn sums(numbers: &[f32], inverse: f32, (first, last): (f32, f32)) -> Sums {
-    let add = |sums: &mut Sums, x: f32| {
+fn sums(numbers: &[f32], importance: &[f32], inverse: f32, (first, last): (f32, f32)) -> Sums {
+    let add = |(sums, (x, counts)): (&mut Sums, (&f32, &f32))| {
         let code = (x * inverse).max(first).min(last) + MAGIC - MAGIC;
-        sums.products += x * code;
-        sums.squares += code * code;
+        let counted = code * counts;
+        sums.products += x * counted;
+        sums.squares += code * counted;
     };
     let mut lanes = [Sums::default(); LANES];
-    let (chunks, rest) = numbers.as_chunks::<LANES>();
-    for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| add(lane, *x));
+    let (x, x_rest) = numbers.as_chunks::<LANES>();
+    let (counts, counts_rest) = importance.as_chunks::<LANES>();
+    for (x, counts) in x.iter().zip(counts) {
+        lanes.iter_mut().zip(x.iter().zip(counts)).for_each(add);
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, x)| add(lane, *x));
+    lanes.iter_mut().zip(x_rest.iter().zip(counts_rest)).for_each(add);
     lanes.iter().fold(Sums::default(), |all, lane| Sums {
         products: all.products + lane.products,
         squares: all.squares + lane.squares,
@@ -114,7 +124,7 @@ mod tests {
             },
         ) {
             let covering = scheme.param(Range::of(&numbers));
-            let fitted = scheme.fitted(&numbers, covering);
+            let fitted = scheme.fitted(&numbers, None, covering);
             let (before, after) =
                 (lost(scheme, &numbers, covering), lost(scheme, &numbers, fitted));
             assert!(after < before, "{scheme:?}: {before} {after}");
@@ -122,7 +132,7 @@ mod tests {
             for size in [0.0, 1e-44, 1e-30, 0.5, 1e30, 1e37] {
                 let exact = [-8.0, 3.0, 0.0, 5.0, 7.0].map(|x| x * size);
                 let covering = scheme.param(Range::of(&exact));
-                let fitted = scheme.fitted(&exact, covering);
+                let fitted = scheme.fitted(&exact, None, covering);
                 assert!(fitted.scale.is_normal() || fitted == covering, "{scheme:?} {size}");
                 assert!(lost(scheme, &exact, fitted) <= lost(scheme, &exact, covering));
             }

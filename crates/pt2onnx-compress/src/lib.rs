@@ -36,6 +36,7 @@ mod float16_graph;
 mod float32_nodes;
 mod float8;
 mod histogram;
+mod importance;
 mod least_squares;
 mod mixed;
 mod no_effect;
@@ -49,11 +50,11 @@ mod static_int8;
 mod summary;
 mod weight_selection;
 
-pub use calibration::Observer;
+pub use activations::activations;
+pub use calibration::{Observer, SquareSums};
 pub use error::Error;
 pub use option_text::{OptionText, Spelling};
-pub use options::{Calibration, CastWeights, Options, Precision, Quantize, Ranges};
-pub use static_int8::activations;
+pub use options::{Calibrated, Calibration, CastWeights, Options, Precision, Quantize};
 pub use summary::{Compressed, CompressedWeight};
 
 use blocks::Quantised;
@@ -101,7 +102,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
             }
         }
         // Activations may be quantised without any weight.
-        if options.ranges.is_empty() {
+        if options.calibrated.ranges.is_empty() {
             let option = format!("`quantize` `{quantize}`");
             no_effect::note(model, options, &option, &given, 0, &mut done);
         }

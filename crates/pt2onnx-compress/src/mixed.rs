@@ -1,7 +1,7 @@
 //! Which weights keep 8 bits among those of 4: those that 4 bits harm most.
 
-use crate::{Format, Options, Quantised, Scheme, Weight, block_ops, weight_selection::axes};
-use pt2onnx_ir::{Model, NodeId, Use, Value};
+use crate::{Format, Options, Quantised, Scheme, Weight, block_ops};
+use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 
@@ -55,7 +55,7 @@ fn noise(model: &Model, weight: &Weight, options: &Options) -> Option<f64> {
 fn last_products(model: &Model, weights: &[Weight]) -> impl Iterator<Item = Value> {
     let products: Vec<(NodeId, Value)> = weights
         .iter()
-        .flat_map(|weight| products_of(model, weight).into_iter().map(|node| (node, weight.value)))
+        .flat_map(|weight| weight.products(model).into_iter().map(|node| (node, weight.value)))
         .collect();
     let before = |node: NodeId| {
         let outputs = model[node].regions().flat_map(|region| model[region].output_values());
@@ -70,18 +70,4 @@ fn last_products(model: &Model, weights: &[Weight]) -> impl Iterator<Item = Valu
         }
     }
     products.into_iter().filter(move |(node, _)| !seen.contains(node)).map(|(_, value)| value)
-}
-
-/// The products that take a weight, perhaps transposed.
-fn products_of(model: &Model, weight: &Weight) -> Vec<NodeId> {
-    let mut found = Vec::new();
-    for &(node, index) in &weight.uses {
-        if model[node].is("Transpose") {
-            found.extend(model.uses_of(node).filter_map(Use::input).map(|(user, _)| user));
-        } else if axes(model, node, index, weight.tensor.rank()).is_some() {
-            found.push(node);
-        }
-    }
-    found.retain(|node| matches!(model[*node].op(), "MatMul" | "Gemm"));
-    found
 }

@@ -57,6 +57,8 @@ pub enum Quantize {
     /// 8 bits, restored by DequantizeLinear.
     Int8,
     /// 4 bits, restored by DequantizeLinear; for target `ort`, MatMulNBits, GatherBlockQuantized.
+    ///
+    /// Samples (`calibration-data`) make scales of blocks fit the weights that count.
     Int4,
     /// float8 (E4M3FN), restored by DequantizeLinear.
     Float8,
@@ -89,8 +91,14 @@ pub enum Calibration {
 serde_plain::derive_display_from_serialize!(Calibration);
 serde_plain::derive_fromstr_from_deserialize!(Calibration);
 
-/// The smallest and the largest number of activations.
-pub type Ranges = FxHashMap<Value, (f32, f32)>;
+/// The numbers of activations on samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calibrated {
+    /// The smallest and the largest of each, for [`Quantize::StaticInt8`].
+    pub ranges: FxHashMap<Value, (f32, f32)>,
+    /// The mean squares by place in the last dimension, for [`Quantize::Int4`].
+    pub squares: FxHashMap<Value, Vec<f32>>,
+}
 
 /// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
 pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
@@ -127,9 +135,9 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Weights of fewer elements are left alone.
     pub min_elements: usize,
-    /// For [`Quantize::StaticInt8`]: the ranges of the values that
-    /// [`activations`](crate::activations) returns.
-    pub ranges: Ranges,
+    /// The numbers of the values that [`activations`](crate::activations) returns:
+    /// [`Quantize::StaticInt8`] needs their ranges, [`Quantize::Int4`] may have their squares.
+    pub calibrated: Calibrated,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,
     /// Whether a table of int8 is restored before rows of it are looked up: TensorRT has no
@@ -155,7 +163,7 @@ impl Default for Options {
             include: Vec::new(),
             exclude: Vec::new(),
             min_elements: 1024,
-            ranges: Ranges::default(),
+            calibrated: Calibrated::default(),
             symmetric_activations: false,
             restored_tables: false,
             spelling: Spelling::default(),

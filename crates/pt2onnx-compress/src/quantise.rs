@@ -1,8 +1,8 @@
 //! Quantises the weights of a graph: which form each gets.
 
 use crate::{
-    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic, mixed,
-    weight_selection,
+    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic, importance,
+    mixed, weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
@@ -23,7 +23,9 @@ pub(crate) fn quantise(
     if options.mixed {
         at_8_bits = mixed::kept_at_8_bits(model, &weights, options);
     }
-    let mut cx = Cx { edit: Edit::new(model), options, quantize, at_8_bits, least, done };
+    let importance = importance::of_weights(model, &weights, options);
+    let edit = Edit::new(model);
+    let mut cx = Cx { edit, options, quantize, importance, at_8_bits, least, done };
     for weight in weights {
         pt2onnx_cancel::check();
         if weight.tensor.rank() < 2 {

@@ -15,19 +15,6 @@ use pt2onnx_ir::{Model, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
-/// The activations that [`compress`](crate::compress) would quantise, as values of the model: their
-/// ranges are to be found.
-///
-/// # Errors
-/// A name or operator that is given does not occur.
-pub fn activations(model: &Model, options: &Options) -> Result<Vec<Value>, Error> {
-    let plan = Plan::of(model, options)?;
-    let mut all: Vec<Value> = plan.activations.iter().map(|a| a.range).collect();
-    all.sort_by_key(|v| v.index());
-    all.dedup();
-    Ok(all)
-}
-
 /// Quantises the layers of the main graph, and the weights of all products and tables.
 pub(crate) fn convert(
     model: &mut Model,
@@ -98,7 +85,7 @@ impl Work<'_> {
         if let Some(known) = self.params.get(&range) {
             return Some(*known);
         }
-        let (min, max) = *self.options.ranges.get(&range)?;
+        let (min, max) = *self.options.calibrated.ranges.get(&range)?;
         let symmetric = self.options.symmetric_activations;
         let scheme = Scheme {
             format: Format::Int8,

@@ -77,6 +77,20 @@ impl Weight {
         if self.tensor.has_data() { Ok(()) } else { Err(Error::NoValues(self.name.to_string())) }
     }
 
+    /// The products of matrices that take it, perhaps transposed.
+    pub fn products(&self, model: &Model) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        for &(node, index) in &self.uses {
+            if model[node].is("Transpose") {
+                found.extend(model.uses_of(node).filter_map(Use::input).map(|(user, _)| user));
+            } else if axes(model, node, index, self.tensor.rank()).is_some() {
+                found.push(node);
+            }
+        }
+        found.retain(|node| matches!(model[*node].op(), "MatMul" | "Gemm"));
+        found
+    }
+
     /// Its axes, by the first use that has them.
     pub fn axes(&self, model: &Model) -> Option<Axes> {
         let mut all = self.uses.iter();

@@ -1,11 +1,13 @@
-//! Ranges of activations: the model runs on samples in ONNX Runtime.
+//! Ranges and squares of activations: the model runs on samples in ONNX Runtime.
 
 use crate::{
     error::RunError,
     session::{Dim, InputType, Session, SessionOptions},
 };
 use indexmap::IndexMap;
-use pt2onnx_compress::{Calibration, Observer, Ranges, activations};
+use pt2onnx_compress::{
+    Calibrated, Calibration, Observer, Options, Quantize, SquareSums, activations,
+};
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use std::{
@@ -13,21 +15,46 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Runs the model on the samples of files, and finds the ranges of the activations that
-/// `compression` quantises ([`Ranges`]). Activations that are not finite on the samples have none:
-/// they stay floats. `read` reads a file: an array for each input, by its name, or `input.0`,
-/// `input.1`, or `arr_0`, `arr_1`. An array with one dimension more than the input, in front, has
-/// several samples, and so has one with several times the sizes of a static first dimension.
+/// Runs the model on the samples of files, and looks at the activations that `compression`
+/// quantises, or whose products it does ([`Calibrated`]). Activations that are not finite on the
+/// samples are left out: those of 8 bits stay floats. `read` reads a file: an array for each input,
+/// by its name, or `input.0`, `input.1`, or `arr_0`, `arr_1`. An array with one dimension more than
+/// the input, in front, has several samples, and so has one with several times the sizes of a static
+/// first dimension.
 ///
 /// # Errors
 /// [`RunError::Samples`], and those of [`Session::new`] and [`Session::run`].
 pub fn calibrate<E: fmt::Display>(
     model: &Model,
-    compression: &pt2onnx_compress::Options,
+    compression: &Options,
     method: Calibration,
     files: &[PathBuf],
     read: impl Fn(&Path) -> Result<IndexMap<String, Tensor>, E>,
-) -> Result<Ranges, RunError> {
+) -> Result<Calibrated, RunError> {
+    let mut observers: IndexMap<Value, Observer> = IndexMap::new();
+    let mut squares: IndexMap<Value, SquareSums> = IndexMap::new();
+    watch(model, compression, files, read, |value, tensor| {
+        let numbers = tensor.to_vec::<f32>().unwrap_or_default();
+        if compression.quantize == Some(Quantize::Int4) {
+            let width = tensor.shape().last().copied().unwrap_or(1);
+            squares.entry(value).or_default().see(&numbers, width);
+        } else {
+            observers.entry(value).or_insert_with(|| Observer::new(method)).see(&numbers);
+        }
+    })?;
+    let ranges = observers.iter().filter_map(|(value, seen)| Some((*value, seen.range()?)));
+    let squares = squares.iter().filter_map(|(value, seen)| Some((*value, seen.means()?)));
+    Ok(Calibrated { ranges: ranges.collect(), squares: squares.collect() })
+}
+
+/// Calls `see` with the activations on each sample.
+fn watch<E: fmt::Display>(
+    model: &Model,
+    compression: &Options,
+    files: &[PathBuf],
+    read: impl Fn(&Path) -> Result<IndexMap<String, Tensor>, E>,
+    mut see: impl FnMut(Value, &Tensor),
+) -> Result<(), RunError> {
     let mut model = model.clone();
     // As before compression, so that both find the same activations.
     pt2onnx_opt::infer_types(&mut model);
@@ -36,8 +63,6 @@ pub fn calibrate<E: fmt::Display>(
     // Inputs are known without running the model.
     let (given, made): (Vec<Value>, Vec<Value>) =
         wanted.into_iter().partition(|value| inputs.contains(value));
-    let mut observers: IndexMap<Value, Observer> =
-        made.iter().chain(&given).map(|v| (*v, Observer::new(method))).collect();
     let types = Session::new(&model, &SessionOptions::default(), &[])?.inputs()?;
     if !made.is_empty() {
         model.set_outputs(Model::MAIN, &made);
@@ -54,15 +79,11 @@ pub fn calibrate<E: fmt::Display>(
                 Some((*value, sample.get(at)?.clone()))
             });
             for (value, tensor) in made.iter().copied().zip(results).chain(own) {
-                let numbers = tensor.to_vec::<f32>().unwrap_or_default();
-                if let Some(observer) = observers.get_mut(&value) {
-                    observer.see(&numbers);
-                }
+                see(value, &tensor);
             }
         }
     }
-    let found = observers.iter().filter_map(|(value, observer)| Some((*value, observer.range()?)));
-    Ok(found.collect())
+    Ok(())
 }
 
 /// The samples of a file.

@@ -8,7 +8,7 @@ use crate::{
     weights::{WeightsError, read_weights},
 };
 use indexmap::IndexMap;
-use pt2onnx_compress::{Calibration, Ranges};
+use pt2onnx_compress::{Calibrated, Calibration};
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_ort::{
     ArrayError, RunError, Session, SessionOptions, Verification,
@@ -52,12 +52,12 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
     }
 }
 
-/// The ranges of activations on the samples that options name.
-pub(crate) fn activation_ranges(
+/// The numbers of activations on the samples that options name.
+pub(crate) fn calibrated(
     model: &Model,
     compression: &pt2onnx_compress::Options,
     options: &Options,
-) -> Result<Ranges, Error> {
+) -> Result<Calibrated, Error> {
     Ok(pt2onnx_ort::calibrate(
         model,
         compression,
@@ -150,10 +150,9 @@ impl OnnxProgram {
         Ok(Verification::new(names.iter().map(String::as_str), &got, expected, None))
     }
 
-    /// Runs the model on the samples of files, and finds the ranges of the activations that
-    /// [`compress`](Self::compress) quantises
-    /// ([`Quantize::StaticInt8`](pt2onnx_compress::Quantize::StaticInt8)), for
-    /// [`ranges`](pt2onnx_compress::Options::ranges). [`read_arrays`] reads the files;
+    /// Runs the model on the samples of files, and looks at the activations that
+    /// [`compress`](Self::compress) quantises, or whose products it does, for
+    /// [`calibrated`](pt2onnx_compress::Options::calibrated). [`read_arrays`] reads the files;
     /// [`pt2onnx_ort::calibrate`] documents their names and shapes.
     ///
     /// # Errors
@@ -163,7 +162,7 @@ impl OnnxProgram {
         compression: &pt2onnx_compress::Options,
         method: Calibration,
         files: &[PathBuf],
-    ) -> Result<Ranges, Error> {
+    ) -> Result<Calibrated, Error> {
         self.verified()?;
         let read = |file: &Path| read_arrays(file);
         Ok(pt2onnx_ort::calibrate(self.model(), compression, method, files, read)?)

@@ -5,7 +5,7 @@ use crate::{
     options::{OptionError, Options},
     runtime::RunError,
 };
-use pt2onnx_compress::Ranges;
+use pt2onnx_compress::Calibrated;
 use pt2onnx_ir::Model;
 
 impl From<RunError> for Error {
@@ -15,10 +15,10 @@ impl From<RunError> for Error {
 }
 
 /// Always an error.
-pub(crate) fn activation_ranges(
+pub(crate) fn calibrated(
     _: &Model,
     _: &pt2onnx_compress::Options,
     options: &Options,
-) -> Result<Ranges, Error> {
+) -> Result<Calibrated, Error> {
     Err(OptionError::NoRuntime(options.spelling.text("{calibration-data}")).into())
 }

@@ -3,7 +3,7 @@
 use super::{OptionError, Options};
 use crate::ir_version::IR_VERSIONS;
 use pt2onnx_aten::UnsupportedOps;
-use pt2onnx_compress::{Calibration, Quantize, Ranges};
+use pt2onnx_compress::{Calibrated, Calibration, Quantize};
 use pt2onnx_opt::{OPSETS, Pass, Passes, Rules, Target};
 use pt2onnx_writer::{SaveOptions, Weights, is_alignment};
 use std::path::{Path, PathBuf};
@@ -87,12 +87,21 @@ impl Options {
             // These are for all processors.
             return needs("{signed}", "{target} `standard`");
         }
-        match (compression.quantize == Some(Quantize::StaticInt8), self.calibration_data.is_empty())
-        {
-            (true, true) => return needs("{quantize} `static-int8`", "{calibration-data}"),
-            (false, false) => return needs("{calibration-data}", "{quantize} `static-int8`"),
-            (false, true) if self.calibration_method != Calibration::default() => {
-                return needs("{calibration-method}", "{calibration-data}");
+        let is_static = compression.quantize == Some(Quantize::StaticInt8);
+        let of_blocks = compression.quantize == Some(Quantize::Int4)
+            && (compression.ort || compression.block_size.is_some());
+        let has_method = self.calibration_method != Calibration::default();
+        match self.calibration_data.is_empty() {
+            true if is_static => return needs("{quantize} `static-int8`", "{calibration-data}"),
+            true if has_method => return needs("{calibration-method}", "{calibration-data}"),
+            false if !is_static && !of_blocks => {
+                return needs(
+                    "{calibration-data}",
+                    "{quantize} `static-int8`, or `int4` with {block-size}",
+                );
+            }
+            false if has_method && !is_static => {
+                return needs("{calibration-method}", "{quantize} `static-int8`");
             }
             _ => {}
         }
@@ -127,7 +136,7 @@ impl Options {
             include: self.compress_include.clone(),
             exclude: self.compress_exclude.clone(),
             min_elements: self.min_elements,
-            ranges: Ranges::default(),
+            calibrated: Calibrated::default(),
             symmetric_activations: self.target == Target::TensorRt,
             restored_tables: self.target == Target::TensorRt,
             spelling: self.spelling,

@@ -5,7 +5,7 @@ use crate::{
     weights::DetachedWeights,
 };
 use pt2onnx_aten::Registry;
-use pt2onnx_compress::{Compressed, Ranges};
+use pt2onnx_compress::{Calibrated, Compressed};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_report::{Report, Warning, WarningKind};
@@ -52,8 +52,8 @@ pub(crate) struct StageCx<'a> {
     pub opset: Option<u32>,
     /// Old names of values that were renamed.
     pub renamed: FxHashSet<String>,
-    /// Ranges of activations.
-    pub ranges: Ranges,
+    /// The numbers of activations.
+    pub calibrated: Calibrated,
     pub compressed: Compressed,
     /// Weights from which nothing was computed.
     pub replaceable: FxHashSet<Value>,
@@ -87,7 +87,7 @@ impl<'a> StageCx<'a> {
             imported: false,
             opset: None,
             renamed: FxHashSet::default(),
-            ranges: Ranges::default(),
+            calibrated: Calibrated::default(),
             compressed: Compressed::default(),
             replaceable: FxHashSet::default(),
         }
@@ -100,7 +100,8 @@ impl<'a> StageCx<'a> {
 
     /// The options of compression, with the ranges of activations.
     pub fn compression(&self) -> pt2onnx_compress::Options {
-        pt2onnx_compress::Options { ranges: self.ranges.clone(), ..self.options.compression() }
+        let calibrated = self.calibrated.clone();
+        pt2onnx_compress::Options { calibrated, ..self.options.compression() }
     }
 
     /// Whether the model is a finished one.

@@ -211,7 +211,7 @@ pub(super) fn calibrate(cx: &mut StageCx) -> Result<(), Error> {
     if cx.is_finished() {
         pt2onnx_ir::verify(&cx.model).map_err(Error::Verify)?;
     }
-    cx.ranges = running::activation_ranges(&cx.model, &cx.compression(), cx.options)?;
+    cx.calibrated = running::calibrated(&cx.model, &cx.compression(), cx.options)?;
     Ok(())
 }
 

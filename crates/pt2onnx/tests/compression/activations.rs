@@ -4,7 +4,7 @@ use crate::models::*;
 use pt2onnx::{
     Error, OnnxProgram, SessionOptions,
     ir::{Model, NodeId},
-    tensor::Tensor,
+    tensor::{DType, Tensor},
 };
 
 /// The model after calibration on these inputs, as its file.
@@ -18,7 +18,8 @@ fn calibrated(model: &Model, words: &str, samples: &[Tensor]) -> Result<OnnxProg
     let mut program = program(model);
     let options = options(words);
     let mut compression = options.compression();
-    compression.ranges = program.calibrate(&compression, options.calibration_method, &[path])?;
+    compression.calibrated =
+        program.calibrate(&compression, options.calibration_method, &[path])?;
     program.compress(&compression)?;
     Ok(program)
 }
@@ -171,5 +172,36 @@ fn samples_may_be_several_and_must_be_finite_and_fit() {
     {
         let error = scale(&of(x), sizes, all).unwrap_err();
         assert!(error.contains(&format!("the input x takes float32[{x}], but float32")), "{error}");
+    }
+}
+
+/// Weights that multiply large numbers lose less with samples, all results of the product, too.
+#[test]
+fn weights_of_4_bits_that_count_lose_less() {
+    let channel = |i: usize| if i % 64 % 9 == 0 { 20.0 } else { 0.1 };
+    let elements = numbers(16 * 64, 3).into_iter().enumerate();
+    let scaled: Vec<f32> = elements.map(|(i, x)| x * channel(i)).collect();
+    let bytes = scaled.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    let x = Tensor::new(DType::F32, vec![16, 64], bytes).unwrap();
+    let product = "g (float[16,64] x) => (float[16,48] y) < float[64,48] w = {64,48} > { h = Neg (x) y = MatMul (h, w) }";
+    for (opset, words) in [(21, "block-size=32"), (20, "target=ort"), (20, "target=ort mixed")] {
+        let model = model(opset, product);
+        let words = format!("quantize=int4 min-elements=100 {words}");
+        let wanted = program(&model).run(std::slice::from_ref(&x)).unwrap();
+        let lost = |mut after: OnnxProgram| {
+            let got = after.run(std::slice::from_ref(&x)).unwrap();
+            let (a, b) = (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
+            a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>()
+        };
+        let (before, after) = (
+            lost(compressed(&model, &words).unwrap()),
+            lost(calibrated(&model, &words, std::slice::from_ref(&x)).unwrap()),
+        );
+        if words.ends_with("mixed") {
+            // It has 8 bits.
+            assert_eq!(before, after);
+        } else {
+            assert!(after < 0.9 * before, "{words}: {before} {after}");
+        }
     }
 }
