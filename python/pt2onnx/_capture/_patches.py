@@ -90,6 +90,13 @@ PATCHES = (
         )
         for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
     ),
+    Patch(
+        "indexing",
+        "torch._dynamo._trace_wrapped_higher_order_op",
+        "mod_index",
+        "2.6-",
+        "programs in which torch.vmap meets an index by a tensor cannot be serialised",
+    ),
     *(
         Patch(
             "guards",

@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 
 from .. import _conditions, _pytree
+from .._state import leaving_transforms
 
 
 class OtherShapes(Exception):
@@ -46,7 +47,8 @@ def runner(program: torch.export.ExportedProgram) -> Callable[..., object]:
         values = dict(zip(user, _pytree.leaves((args, given)), strict=True))
         own: dict[torch.fx.Node, object] = dict(lifted)
         own.update({node: lifted[node].clone() for node in written})
-        with torch.no_grad():
+        # Graphs enter transforms of functorch node by node.
+        with torch.no_grad(), leaving_transforms():
             results = interpreter.run(*({**own, **values}[node] for node in inputs))
         pairs = zip(kinds, results, strict=True)
         leaves = [result for kind, result in pairs if kind == "USER_OUTPUT"]

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -417,6 +418,10 @@ def _same_numbers(program: torch.export.ExportedProgram, call: Call) -> bool:
     )
 
 
+#: The module in which torch.vmap meets an index by a tensor.
+_INDEXING = "torch._dynamo._trace_wrapped_higher_order_op"
+
+
 @contextlib.contextmanager
 def _settings(strict: bool) -> Generator[None, None, None]:
     """The state of torch that torch.onnx.export captures in."""
@@ -436,7 +441,14 @@ def _settings(strict: bool) -> Generator[None, None, None]:
             stack.enter_context(_patches.applied("strict", make))
         else:
             stack.enter_context(_patches.applied("numbers", {"as_tensor": _with_sizes}))
+            if _INDEXING in sys.modules:
+                stack.enter_context(_patches.applied("indexing", {"mod_index": _plain}))
         yield
+
+
+def _plain(apply: Any) -> object:
+    """The operator that an autograd.Function calls, which torch.vmap knows."""
+    return apply.__self__.forward
 
 
 def _with_sizes(as_tensor: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

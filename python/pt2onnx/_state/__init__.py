@@ -8,11 +8,11 @@ from typing import TypeVar
 
 import torch
 
-from ._globals import restoring_globals, without_modes
+from ._globals import leaving_transforms, restoring_globals, without_modes
 from ._objects import Objects
 from ._storages import Storages
 
-__all__ = ["Snapshot"]
+__all__ = ["Snapshot", "leaving_transforms"]
 
 T = TypeVar("T")
 

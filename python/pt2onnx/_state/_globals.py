@@ -61,23 +61,33 @@ _CONFIGS = ("torch._dynamo.config", "torch.fx.experimental._config", "torch._fun
 @contextlib.contextmanager
 def restoring_globals() -> Generator[None, None, None]:
     """Restores all settings at the end of this context."""
-    stacks = _stacks()
     settings = [*_settings(), *_of_configs()]
-    depths = [setting.get() for setting in stacks]
     with without_modes():
         old = [setting.get() for setting in settings]
     filters = warnings.filters
     content = list(filters)
     try:
-        yield
+        with leaving_transforms():
+            yield
     finally:
-        _restore(stacks, depths)
         with without_modes():
             _restore(settings, old)
         if warnings.filters is not filters or list(filters) != content:
             warnings.filters = filters
             cast(list[Any], filters)[:] = content
             cast(Any, warnings)._filters_mutated()
+
+
+@contextlib.contextmanager
+def leaving_transforms() -> Generator[None, None, None]:
+    """Leaves the modes and transforms at the end of this context that code in it is still in after
+    an error."""
+    stacks = _stacks()
+    depths = [setting.get() for setting in stacks]
+    try:
+        yield
+    finally:
+        _restore(stacks, depths)
 
 
 def _restore(settings: Sequence[_Setting], old: Sequence[Any]) -> None:

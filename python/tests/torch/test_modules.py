@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from helpers import same
 from pt2onnx import _wrappers
 from torch import nn
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch.nn.functional import scaled_dot_product_attention
 
 #: Both exporters of torch.onnx.
@@ -445,6 +446,31 @@ def test_is_causal_by_sizes(dynamo: bool) -> None:
     shapes = ({1: "n"}, {1: "past"}, None)
     check(Decoder().eval(), *calls, dynamic_shapes=shapes, dynamo=dynamo)
     assert scaled_dot_product_attention is F.scaled_dot_product_attention
+
+
+class Masked(nn.Module):
+    """Masks that are computed by element, as those of transformers 4."""
+
+    def forward(self, mask: torch.Tensor) -> torch.Tensor:
+        def is_seen(row: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+            return (key <= query) & mask[row, key]
+
+        seen = is_seen
+        for dims in ((None, None, 0), (None, 0, None), (0, None, None)):
+            seen = torch.vmap(seen, in_dims=dims)
+        rows, length = torch.arange(mask.shape[0]), torch.arange(mask.shape[1])
+        with TransformGetItemToIndex():
+            return seen(rows, length, length)
+
+
+@DYNAMO
+@DYNAMIC
+def test_vmap_of_indices(dynamic: bool, dynamo: bool) -> None:
+    calls = [(torch.rand(sizes) > 0.4,) for sizes in ((2, 5), (3, 7))]
+    shapes = ({0: "rows", 1: "length"},) if dynamic else None
+    used = calls if dynamic else calls[:1]
+    check(Masked().eval(), *used, dynamic_shapes=shapes, dynamo=dynamo)
+    assert torch._C._functorch.maybe_current_level() is None
 
 
 class Batch(nn.Module):
