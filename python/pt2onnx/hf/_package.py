@@ -230,7 +230,8 @@ def _write(path: str, config: Mapping[str, Any]) -> None:
 
 
 def _move(source: str, folder: str) -> None:
-    """Moves files into a folder when all are written; models come after their weights.
+    """Moves files into a folder when all are written; models come after their weights. Other names
+    of files that are there stay behind.
 
     Raises:
         PermissionError: An existing file is read-only.
@@ -240,6 +241,7 @@ def _move(source: str, folder: str) -> None:
         for root, _, names in os.walk(source)
         for name in names
     ]
+    found = [(path, name) for path, name in found if not _is_at(path, os.path.join(folder, name))]
     for _, name in found:
         target = os.path.join(folder, name)
         if os.path.exists(target) and not os.access(target, os.W_OK):
@@ -248,3 +250,7 @@ def _move(source: str, folder: str) -> None:
         target = os.path.join(folder, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.replace(path, target)
+
+
+def _is_at(path: str, other: str) -> bool:
+    return os.path.exists(other) and os.path.samefile(path, other)
