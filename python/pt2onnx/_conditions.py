@@ -84,6 +84,31 @@ def symbol(name: str) -> Expr:
     return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
+def total(expr: Expr) -> Expr:
+    """An expression that has a value at all sizes: a model computes also conditions that the code
+    does not ask for there, such as ``10 // (t // 2)`` for a size of 1."""
+    if not any(map(_may_fail, expr.atoms(sympy.Function))):
+        return expr
+    return expr.replace(_may_fail, lambda one: one.func(one.args[0], _larger(1, one.args[1])))
+
+
+#: Functions of a dividend and a divisor.
+_DIVISIONS = frozenset(("FloorDiv", "CleanDiv", "Mod", "PythonMod"))
+
+
+def _may_fail(expr: Expr) -> bool:
+    """Whether it is a division by a size that may be 0."""
+    if type(expr).__name__ not in _DIVISIONS:
+        return False
+    divisor = expr.args[1]
+    return not (divisor.is_number or divisor.is_positive)
+
+
+def _larger(a: int, b: Expr) -> Expr:
+    functions = importlib.import_module("torch.utils._sympy.functions")
+    return getattr(functions, "Max", sympy.Max)(sympy.Integer(a), b)
+
+
 def _canonical(expr: Expr) -> Expr:
     return expr.canonical if getattr(expr, "is_Relational", False) else expr
 

@@ -113,7 +113,8 @@ class GuardLog:
             keys = {one: (id(env), one) for one in expr.free_symbols}
             if not keys or not names.keys() >= set(keys.values()):
                 continue
-            named = expr.xreplace({one: names[key] for one, key in keys.items()})
+            known = {one: names[key] for one, key in keys.items()}
+            named = _conditions.total(expr.xreplace(known))
             if named not in (sympy.true, sympy.false):
                 made.setdefault((kind, named), dataclasses.replace(condition, expr=named))
         checked = {expr for kind, expr in made if kind == "branch"}

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from helpers import dims, operators, same, since
 from pt2onnx._capture import _source_names
-from pt2onnx._conditions import Condition, holds, symbol
+from pt2onnx._conditions import Condition, holds, symbol, total
 from pt2onnx._leaves import TensorLeaf
 from pt2onnx._sizes import Sizes
 from torch import nn
@@ -318,6 +318,20 @@ def test_conditions_that_do_not_matter(recwarn: pytest.WarningsRecorder) -> None
     program = pt2onnx.export(Either().eval(), (torch.zeros(2, 6, 4),), dynamic_shapes=({1: "t"},))
     assert not list(recwarn)
     same(program(torch.ones(2, 7, 4)), torch.full((2, 7, 4), 2.0))
+
+
+def test_divisors_of_conditions() -> None:
+    """A model computes conditions also at sizes at which the code does not ask for them."""
+    functions = pytest.importorskip("torch.utils._sympy.functions")
+    t = symbol("t")
+    half = functions.FloorDiv(t, 2)
+    condition = sympy.Eq(functions.Mod(t, functions.FloorDiv(t + 9, half)), 0)
+    made = Condition(total(condition))
+    assert [made.holds({"t": size}) for size in (0, 1, 10)] == [True, False, False]
+    assert made.holds({"t": 11}) == holds(condition, {"t": 11})
+    assert holds(condition, {"t": 1}) is False
+    for one in (sympy.Eq(functions.Mod(t, 8), 0), sympy.Eq(functions.FloorDiv(t, t + 1), 0)):
+        assert total(one) == one
 
 
 class Nested(nn.Module):
