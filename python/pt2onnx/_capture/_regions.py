@@ -45,6 +45,9 @@ _BUDGET = 10.0
 #: At how many sizes the module is run to find some that it takes.
 _RUNS = 8
 
+#: Numbers beside which the model of several captures is compared: all sizes up to 18.
+_COMPARED = (2, 5, 8, 11, 14, 17)
+
 #: The characters of conditions in a warning.
 _LONGEST = 160
 
@@ -439,6 +442,8 @@ class Explorer:
         points = [sizes.example, *sizes.to_try(self.conditions)]
         models = [model] if model else self.models
         points += [one.point for one in models if one.point not in points]
+        # Tests at some sizes decide for others.
+        points += sizes.borders((), _COMPARED)
         covered = [point for point in points if self.at(point) in models]
 
         def run(*args: object, **kwargs: object) -> object:

@@ -16,6 +16,7 @@ from .._cx import Function
 from .._errors import ConversionError, OnnxExporterError, TorchExportError
 from .._program import ONNXProgram
 from .._report import Steps
+from .._sizes import MOST
 from .._sources import ProgramSource, ScriptSource, Source
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
@@ -30,6 +31,7 @@ from . import (
     _regions,
     _torch_export,
     _trace,
+    _trace_borders,
     _trace_check,
 )
 from ._coverage import Coverage
@@ -563,6 +565,9 @@ class Capturer:
             return
         script.conditions = [one for log in self._logs for one in coverage.conditions(*log)]
         points = [coverage.sizes.example, *coverage.sizes.to_try(script.conditions)]
+        numbers = sorted(_trace_borders.numbers_of_script(script.run))
+        # Captures ask only what does not follow from other answers.
+        points += coverage.sizes.borders((), numbers)[:MOST]
 
         def run(*args: object, **kwargs: object) -> Sequence[object]:
             return made._run(args, kwargs, {})

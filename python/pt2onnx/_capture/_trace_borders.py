@@ -15,6 +15,7 @@ import torch
 from .._conditions import FAR
 from .._sizes import Sizes
 from . import _trace
+from ._jit import JitGraph
 from ._module_trace import ModuleTrace
 from ._torch_export import Call
 from ._trace import Traced
@@ -125,13 +126,18 @@ def growth(sizes: Sizes, point: dict[str, int]) -> float:
 
 def numbers(traced: Traced) -> set[int]:
     """The numbers in the code of a trace that may be compared with sizes."""
-    found = set(traced.sizes.numbers)
-    for graph in _trace.graphs(traced.code):
-        for node in graph.findAllNodes("prim::Constant"):
-            value = node.output().toIValue()
-            if type(value) is int:
-                found.add(abs(value))
-    return {number for number in found if 1 < number < FAR}
+    return traced.sizes.numbers.union(*map(_constants, _trace.graphs(traced.code))) - {1}
+
+
+def numbers_of_script(run: object) -> set[int]:
+    """The numbers in the code of a module or function in TorchScript."""
+    graph: JitGraph | None = getattr(run, "inlined_graph", None)
+    return set[int]() if graph is None else _constants(graph)
+
+
+def _constants(graph: JitGraph) -> set[int]:
+    values = (node.output().toIValue() for node in graph.findAllNodes("prim::Constant"))
+    return {abs(value) for value in values if type(value) is int and 1 < abs(value) < FAR}
 
 
 def _beside_numbers(traced: Traced, sizes: Sizes) -> list[dict[str, int]]:
