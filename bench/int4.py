@@ -95,7 +95,7 @@ def head_of(model):
     return next(node for node in reversed(model.graph.node) if node.op_type in ("MatMul", "Gemm"))
 
 
-def ways(path):
+def ways(path, samples):
     """Names of tools and options, and functions that write their models."""
     import onnx
     import pt2onnx
@@ -128,6 +128,7 @@ def ways(path):
         yield f"pt2onnx, {text}", ours(block)
         yield f"ONNX Runtime, {text}, zero points", theirs(block_size=block, is_symmetric=False)
         yield f"pt2onnx, {text}, zero points", ours(block, zero_points=True)
+    yield "pt2onnx, blocks of 32, samples", ours(32, calibration_data=[samples])
     yield "ONNX Runtime, k_quant_last", theirs(last)
     yield "pt2onnx, blocks of 32, mixed", ours(32, mixed=True)
     yield "pt2onnx, blocks of 32, mixed, zero points", ours(32, mixed=True, zero_points=True)
@@ -150,7 +151,10 @@ def main():
         path, out = os.path.join(folder, "float32.onnx"), os.path.join(folder, "int4.onnx")
         exported(model, tokens[None, :LENGTH].repeat(2, 1), path)
         expected = log_probabilities(path, unseen)
-        for name, write in ways(path):
+        samples = os.path.join(folder, "samples.npz")
+        seen = tokens[: 16 * LENGTH].reshape(16, 1, LENGTH).numpy()
+        numpy.savez(samples, input_ids=seen)
+        for name, write in ways(path, samples):
             write(out)
             moved = expected - log_probabilities(out, unseen)
             divergence = (numpy.exp(expected) * moved).sum(-1).mean()

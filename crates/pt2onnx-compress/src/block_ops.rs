@@ -4,8 +4,8 @@ use crate::{
     Cx, NewNode, Quantised, Scheme,
     bytes::Tensors,
     context::swapped,
-    dequantize::{Stored, add, product, take_place},
-    weight_selection::{Axes, Weight, axes, permutation},
+    dequantize::{Stored, add, take_place},
+    weight_selection::{Axes, Weight, axes, permutation, product},
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Type};
 use pt2onnx_symbolic::Expr;

@@ -8,7 +8,7 @@ use crate::{
     weight_selection::{self, Axes, Weight, permutation},
     with_dtype,
 };
-use pt2onnx_ir::{Attribute, InsertPoint, Model, Node, NodeId, Type, Use, Value};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
@@ -217,23 +217,5 @@ pub(crate) fn take_place(edit: &mut Edit<'_>, old: Value, new: Value) {
     (edit.model[new].name, edit.model[new].ty, edit.model[new].metadata) = (name, ty, metadata);
     if let Some(node) = edit.model.producer(old) {
         edit.model.erase(node);
-    }
-}
-
-/// Whether the terms of a `Gemm` are scaled.
-pub(crate) fn scales_terms(node: &Node) -> bool {
-    let is_one = |a: &Attribute| matches!(a, Attribute::Float(f) if *f == 1.0);
-    ["alpha", "beta"].iter().any(|name| node.attribute(name).is_some_and(|a| !is_one(a)))
-}
-
-/// The input of a product with a weight, and what is added to the product.
-pub(crate) fn product(model: &Model, node: NodeId, index: usize) -> Option<(Value, Option<Value>)> {
-    let node = &model[node];
-    let plain = || node.int("transA").unwrap_or(0) == 0 && !scales_terms(node);
-    match node.op() {
-        _ if index != 1 || !node.domain.is_empty() => None,
-        "MatMul" => Some((node.input(0)?, None)),
-        "Gemm" if plain() => Some((node.input(0)?, node.input(2))),
-        _ => None,
     }
 }

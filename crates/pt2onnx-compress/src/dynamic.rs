@@ -3,8 +3,8 @@
 use crate::{
     Cx, Edit, Error, NewNode, Quantised,
     context::swapped_axes,
-    dequantize::{self, Stored, product, store, take_place, turned},
-    weight_selection::{self, Axes, Weight, permutation},
+    dequantize::{self, Stored, store, take_place, turned},
+    weight_selection::{self, Axes, Weight, permutation, product},
     with_dtype,
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};

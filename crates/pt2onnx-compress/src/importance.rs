@@ -1,7 +1,10 @@
 //! How much each element of a sum counts: a weight of 4 bits may lose more where it multiplies
 //! small numbers.
 
-use crate::{Options, Weight, dequantize::product, weight_selection};
+use crate::{
+    Options, Weight,
+    weight_selection::{self, product},
+};
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;

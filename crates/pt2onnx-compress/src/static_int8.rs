@@ -6,9 +6,9 @@
 use crate::{
     Compressed, Edit, Error, Format, NewNode, Options, Quantize, Scheme,
     activations::{Activation, Plan, weight},
-    dequantize::scales_terms,
     quantise,
     ranges::Range,
+    weight_selection::scales_terms,
     with_dtype,
 };
 use pt2onnx_ir::{Model, NodeId, Use, Value};

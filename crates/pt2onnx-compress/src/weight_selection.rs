@@ -4,7 +4,7 @@ use crate::{
     Error, Options, Precision, Quantize,
     numbers::{self, WeightName},
 };
-use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
+use pt2onnx_ir::{Attribute, Model, Node, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -136,6 +136,24 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
             let inner = users.find_map(|(user, index)| axes(model, user, index, rank))?;
             of(*perm.get(inner.channel)?, *perm.get(inner.sum)?)
         }
+        _ => None,
+    }
+}
+
+/// Whether the terms of a `Gemm` are scaled.
+pub(crate) fn scales_terms(node: &Node) -> bool {
+    let is_one = |a: &Attribute| matches!(a, Attribute::Float(f) if *f == 1.0);
+    ["alpha", "beta"].iter().any(|name| node.attribute(name).is_some_and(|a| !is_one(a)))
+}
+
+/// The input of a product with a weight, and what is added to the product.
+pub(crate) fn product(model: &Model, node: NodeId, index: usize) -> Option<(Value, Option<Value>)> {
+    let node = &model[node];
+    let plain = || node.int("transA").unwrap_or(0) == 0 && !scales_terms(node);
+    match node.op() {
+        _ if index != 1 || !node.domain.is_empty() => None,
+        "MatMul" => Some((node.input(0)?, None)),
+        "Gemm" if plain() => Some((node.input(0)?, node.input(2))),
         _ => None,
     }
 }

@@ -178,7 +178,7 @@ fn samples_may_be_several_and_must_be_finite_and_fit() {
 /// Weights that multiply large numbers lose less with samples, all results of the product, too.
 #[test]
 fn weights_of_4_bits_that_count_lose_less() {
-    let channel = |i: usize| if i % 64 % 9 == 0 { 20.0 } else { 0.1 };
+    let channel = |i: usize| if (i % 64).is_multiple_of(9) { 20.0 } else { 0.1 };
     let elements = numbers(16 * 64, 3).into_iter().enumerate();
     let scaled: Vec<f32> = elements.map(|(i, x)| x * channel(i)).collect();
     let bytes = scaled.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
