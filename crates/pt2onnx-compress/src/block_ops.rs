@@ -1,4 +1,5 @@
-//! Weights of 4 and 8 bits for ONNX Runtime's own operators: `MatMulNBits` and `GatherBlockQuantized`.
+//! Weights of 4 and 8 bits for ONNX Runtime's own operators: `MatMulNBits` and
+//! `GatherBlockQuantized`.
 
 use crate::{
     Cx, NewNode, Quantised, Scheme,

@@ -394,8 +394,8 @@ impl Quantised {
         sums.add(numbers, back);
     }
 
-    /// Codes of whole blocks; those of four bits two in a byte, low bits first. A block that the axis
-    /// cuts off is filled up: `MatMulNBits` has it so.
+    /// Codes of whole blocks; those of four bits two in a byte, low bits first. A block that the
+    /// axis cuts off is filled up: `MatMulNBits` has it so.
     pub fn padded(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
         let size = self.block.unwrap_or(self.axis);
         let bytes = size * self.scheme.bits() / 8;

@@ -1,4 +1,5 @@
-//! Ranges and squares of an activation, from the numbers that it has when the model runs on samples.
+//! Ranges and squares of an activation, from the numbers that it has when the model runs on
+//! samples.
 
 use crate::{
     Calibration,

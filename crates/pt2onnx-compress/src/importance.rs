@@ -20,7 +20,7 @@ pub(crate) fn inputs(model: &Model, options: &Options) -> Vec<Value> {
     inputs.filter(|value| is_main(model, *value)).collect()
 }
 
-/// The importance for weights of which a product was seen.
+/// The importance for weights whose products were seen.
 pub(crate) fn of_weights(model: &Model, weights: &[Weight], options: &Options) -> Importance {
     let squares = &options.calibrated.squares;
     let mut found = Importance::default();
@@ -41,7 +41,7 @@ pub(crate) fn of_weights(model: &Model, weights: &[Weight], options: &Options) -
     found
 }
 
-/// What the products with a matrix take.
+/// The values that products with a matrix take.
 fn inputs_of(model: &Model, weight: &Weight) -> Vec<Value> {
     let products = weight.products(model).into_iter();
     let inputs = products.filter_map(|node| Some(product(model, node, 1)?.0));

@@ -5,7 +5,7 @@ use crate::{Format, Param, Scheme, options::BLOCKS, scheme::MAGIC};
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;
 
-/// What the scale that covers all numbers is divided by, before it is fitted. More of them make
+/// The scale that covers all numbers is divided by these before it is fitted. More of them make
 /// errors smaller by less than one percent.
 const FINER: [f32; 4] = [1.0, 1.0625, 0.9375, 0.875];
 
@@ -18,9 +18,9 @@ const ALIKE: [f32; *BLOCKS.end()] = [1.0; *BLOCKS.end()];
 /// Sums over numbers `x` and their codes `q`, which count from the zero point.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    /// Of `x * q`.
+    /// The sum of `x * q`.
     products: f32,
-    /// Of `q * q`.
+    /// The sum of `q * q`.
     squares: f32,
 }
 

@@ -19,8 +19,8 @@ use std::{
 /// quantises, or whose products it does ([`Calibrated`]). Activations that are not finite on the
 /// samples are left out: those of 8 bits stay floats. `read` reads a file: an array for each input,
 /// by its name, or `input.0`, `input.1`, or `arr_0`, `arr_1`. An array with one dimension more than
-/// the input, in front, has several samples, and so has one with several times the sizes of a static
-/// first dimension.
+/// the input, in front, has several samples, and so has one with several times the sizes of a
+/// static first dimension.
 ///
 /// # Errors
 /// [`RunError::Samples`], and those of [`Session::new`] and [`Session::run`].

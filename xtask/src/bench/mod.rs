@@ -50,8 +50,8 @@ enum Part {
     /// Models whose code looks at sizes; needs PT2ONNX_TORCH_PYTHON with the packages of
     /// bench/sizes.py. Only if it is named.
     Sizes,
-    /// Weights of 4 bits by pt2onnx and by ONNX Runtime's quantiser; needs PT2ONNX_TORCH_PYTHON with
-    /// transformers and onnxruntime. Only if it is named.
+    /// Weights of 4 bits by pt2onnx and by ONNX Runtime's quantiser; needs PT2ONNX_TORCH_PYTHON
+    /// with transformers and onnxruntime. Only if it is named.
     Int4,
 }
 
