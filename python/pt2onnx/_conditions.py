@@ -89,7 +89,12 @@ def total(expr: Expr) -> Expr:
     does not ask for there, such as ``10 // (t // 2)`` for a size of 1."""
     if not any(map(_may_fail, expr.atoms(sympy.Function))):
         return expr
-    return expr.replace(_may_fail, lambda one: one.func(one.args[0], _larger(1, one.args[1])))
+    return expr.replace(_may_fail, _total)
+
+
+def _total(division: Expr) -> Expr:
+    dividend, divisor = division.args
+    return division.func(dividend, _larger(1, divisor))
 
 
 #: Functions of a dividend and a divisor.
