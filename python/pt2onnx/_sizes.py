@@ -12,6 +12,8 @@ import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
+import torch
+
 from . import _examples, _leaves, _shapes
 from ._conditions import Condition, Expr, Point, as_text, symbol
 from ._leaves import TensorLeaf
@@ -153,13 +155,30 @@ class Sizes:
         dims = self.complete(point)
         made: dict[str, object] = {}
         for leaf in self._leaves:
-            symbols = enumerate(self.symbols[leaf.path])
-            new = {axis: dims[name] for axis, name in symbols if name is not None}
-            resized = _examples.of_sizes(leaf.value, new, self._shrunk(dims))
+            resized = _examples.of_sizes(leaf.value, self._new(leaf, dims), self._shrunk(dims))
             made[leaf.path] = _examples.other_floats(resized)
         text = ", ".join(f"{self._known.renamed.get(n, n)}={dims[n]}" for n in self.dims)
         args, kwargs = _leaves.rebuild_call(self._names, self._args, self._kwargs, made)
         return Example(args, kwargs, text)
+
+    def tensors_at(self, point: Point) -> dict[str, torch.Tensor]:
+        """The tensors of the arguments at other sizes, by path: for code that reads sizes, and
+        integers. All floats are 0, and take no memory."""
+        dims = self.complete(point)
+        made: dict[str, torch.Tensor] = {}
+        for leaf in self._leaves:
+            new, value = self._new(leaf, dims), leaf.value.detach()
+            if value.is_floating_point():
+                shape = [new.get(axis, size) for axis, size in enumerate(value.shape)]
+                made[leaf.path] = value.new_zeros(()).expand(shape)
+            else:
+                made[leaf.path] = _examples.of_sizes(value, new, self._shrunk(dims))
+        return made
+
+    def _new(self, leaf: TensorLeaf, dims: Point) -> dict[int, int]:
+        """The sizes of the dynamic dimensions of a tensor, by axis."""
+        symbols = enumerate(self.symbols[leaf.path])
+        return {axis: dims[name] for axis, name in symbols if name is not None}
 
     def _shrunk(self, dims: Point) -> dict[int, int]:
         """The smaller sizes by those of the example."""

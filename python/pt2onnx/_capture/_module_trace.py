@@ -94,6 +94,8 @@ class ModuleTrace:
         _size_reads.remove_marks(graph)
         # The interpreter returns the last output only.
         graph.makeMultiOutputIntoTuple()
+        # Most of the code comes after its last read.
+        _C._jit_pass_dce(graph)
         self._reads = graph
 
     def reads(self, *tensors: torch.Tensor) -> Sequence[torch.Tensor]:

@@ -72,7 +72,7 @@ def borders(traced: Traced, sizes: Sizes, largest: float, deadline: float) -> Bo
         if time.process_time() > deadline:
             break
         if growth(sizes, point) <= largest:
-            found.setdefault(reads(traced, call_at(traced, sizes, point)), point)
+            found.setdefault(reads(traced, sizes, point), point)
     found.pop(known, None)
     # Those that decide, each once, come first.
     deciding = {read and read[0]: point for read, point in reversed(found.items())}
@@ -89,13 +89,14 @@ def own_reads(traced: Traced) -> _Reads:
     return _parted(traced.sizes.decisions) if isinstance(traced.code, ModuleTrace) else None
 
 
-def reads(traced: Traced, other: Call) -> _Reads:
-    """The reads of the code for other arguments, if it did the same."""
+def reads(traced: Traced, sizes: Sizes, point: dict[str, int]) -> _Reads:
+    """The reads of the code at other sizes, if it did the same."""
     code, decisions = traced.code, traced.sizes.decisions
     assert isinstance(code, ModuleTrace)
-    inputs = [leaf.value.detach().clone() for leaf in _trace.tensor_leaves(other)]
+    tensors = sizes.tensors_at(point)
+    inputs = [tensors[leaf.path] for leaf in traced.leaves]
     try:
-        with other.snapshot.memory_kept(), torch.no_grad():
+        with traced.call.snapshot.memory_kept(), torch.no_grad():
             found = code.reads(*inputs)
     except RuntimeError:
         # The trace takes no such arguments.

@@ -41,8 +41,9 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 #: Seconds of CPU time that comparing may take, if tracing took less.
 _BUDGET = 0.2
 
-#: The part of these in which sizes are looked at.
-_LOOKING = 8
+#: Seconds of CPU time in which sizes are looked at, and the part of the time of tracing, if that is
+#: longer.
+_LOOKING = 0.01, 1 / 8
 
 #: How many sizes at which the code reads something else are always compared.
 _ALWAYS = 2
@@ -87,7 +88,9 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        deadline = time.process_time() + budget / _LOOKING
+        least, part = _LOOKING
+        looking = max(least, part * getattr(traced.code, "seconds", 0.0))
+        deadline = time.process_time() + looking
         looked = _trace_borders.borders(traced, sizes, largest, deadline)
     borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
@@ -175,9 +178,9 @@ def _check_hidden(
     for point in (*larger[:1], *smaller[:1]):
         if time.process_time() > deadline:
             return
-        call = _trace_borders.call_at(traced, sizes, point)
-        if known is not None and _trace_borders.reads(traced, call) == known:
+        if known is not None and _trace_borders.reads(traced, sizes, point) == known:
             continue
+        call = _trace_borders.call_at(traced, sizes, point)
         try:
             numbers = sorted(_trace_borders.numbers(traced.at(call)) - own)[:_NUMBERS]
         except Exception:
