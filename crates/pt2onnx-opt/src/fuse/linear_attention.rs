@@ -150,7 +150,8 @@ impl Scan {
         let fits = [one_of, other].contains(&self.state)
             && row.value("n") == Some(self.next)
             && in_batches(model, query, &[&k, &one])
-            && in_batches(model, self.row, &[&h]);
+            && in_batches(model, self.row, &[&h])
+            && gathers_last(model, self.row);
         fits.then_some(())?;
         let taken = |part: Value| {
             in_batches(model, part, &[&h, &k]).then_some(())?;
@@ -276,6 +277,13 @@ fn over_keys(model: &Model, sum: Value) -> bool {
         Some(matches!(axes[..], [-2 | 2]) && !options.noop_with_empty_axes)
     };
     read() == Some(true)
+}
+
+/// Whether a value is gathered along the last of three dimensions.
+fn gathers_last(model: &Model, value: Value) -> bool {
+    let gather = model.producer(value).map(|id| &model[id]);
+    let axis = gather.and_then(|node| attrs::Gather::read(node).ok()).map(|options| options.axis);
+    matches!(axis, Some(-1 | 2))
 }
 
 /// The value of the same elements before they got other sizes.
