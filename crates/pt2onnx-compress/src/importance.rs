@@ -44,7 +44,7 @@ pub(crate) fn of_weights(model: &Model, weights: &[Weight], options: &Options) -
 /// The values that products with a matrix take.
 fn inputs_of(model: &Model, weight: &Weight) -> Vec<Value> {
     let products = weight.products(model).into_iter();
-    let inputs = products.filter_map(|node| Some(product(model, node, 1)?.0));
+    let inputs = products.filter_map(|(node, index)| Some(product(model, node, index)?.0));
     inputs.filter(|value| model.dtype(*value) == Some(DType::F32)).collect()
 }
 

@@ -55,7 +55,7 @@ fn noise(model: &Model, weight: &Weight, options: &Options) -> Option<f64> {
 fn last_products(model: &Model, weights: &[Weight]) -> impl Iterator<Item = Value> {
     let products: Vec<(NodeId, Value)> = weights
         .iter()
-        .flat_map(|weight| weight.products(model).into_iter().map(|node| (node, weight.value)))
+        .flat_map(|weight| weight.products(model).into_iter().map(|(node, _)| (node, weight.value)))
         .collect();
     let before = |node: NodeId| {
         let outputs = model[node].regions().flat_map(|region| model[region].output_values());

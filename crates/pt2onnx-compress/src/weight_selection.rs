@@ -77,17 +77,18 @@ impl Weight {
         if self.tensor.has_data() { Ok(()) } else { Err(Error::NoValues(self.name.to_string())) }
     }
 
-    /// The products of matrices that take it, perhaps transposed.
-    pub fn products(&self, model: &Model) -> Vec<NodeId> {
+    /// The products of matrices that take it, perhaps transposed, with the positions of their
+    /// inputs.
+    pub fn products(&self, model: &Model) -> Vec<(NodeId, usize)> {
         let mut found = Vec::new();
         for &(node, index) in &self.uses {
             if model[node].is("Transpose") {
-                found.extend(model.uses_of(node).filter_map(Use::input).map(|(user, _)| user));
+                found.extend(model.uses_of(node).filter_map(Use::input));
             } else if axes(model, node, index, self.tensor.rank()).is_some() {
-                found.push(node);
+                found.push((node, index));
             }
         }
-        found.retain(|node| matches!(model[*node].op(), "MatMul" | "Gemm"));
+        found.retain(|(node, _)| matches!(model[*node].op(), "MatMul" | "Gemm"));
         found
     }
 
