@@ -41,9 +41,11 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 #: Seconds of CPU time that comparing may take, if tracing took less.
 _BUDGET = 0.2
 
-#: Seconds of CPU time in which sizes are looked at, and the part of the time of tracing, if that is
-#: longer.
-_LOOKING = 0.01, 1 / 8
+#: Seconds of CPU time in which sizes are looked at.
+_LOOKING = 0.01
+
+#: The part of the time of tracing, if that is longer.
+_LOOKING_PART = 1 / 8
 
 #: How many sizes at which the code reads something else are always compared.
 _ALWAYS = 2
@@ -88,8 +90,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        least, part = _LOOKING
-        looking = max(least, part * getattr(traced.code, "seconds", 0.0))
+        looking = max(_LOOKING, _LOOKING_PART * getattr(traced.code, "seconds", 0.0))
         deadline = time.process_time() + looking
         looked = _trace_borders.borders(traced, sizes, largest, deadline)
     borders = [*looked.others, *looked.points]
