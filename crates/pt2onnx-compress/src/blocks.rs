@@ -10,7 +10,6 @@ use half::{bf16, f16};
 use pt2onnx_tensor::{DType, Tensor};
 use rayon::prelude::*;
 use std::{
-    borrow::Cow,
     io,
     sync::{Arc, OnceLock},
 };
@@ -73,12 +72,6 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
     let (before, rest) = shape.split_at(axis.min(shape.len()));
     let size = rest.first().copied().unwrap_or(1);
     [before.iter().product(), size, rest.iter().skip(1).product()]
-}
-
-/// Rows of a number of columns, column by column.
-fn transposed(rows: &[f32], columns: usize) -> Vec<f32> {
-    let column = |at: usize| rows.iter().skip(at).step_by(columns).copied();
-    (0..columns).flat_map(column).collect()
 }
 
 impl Quantised {
@@ -278,19 +271,23 @@ impl Quantised {
 
     /// The scales of a block: one for each column.
     fn params_of(&self, block: usize, numbers: &[f32]) -> io::Result<Vec<Param>> {
-        let columns = match self.inner {
-            1 => Cow::Borrowed(numbers),
-            inner => Cow::Owned(transposed(numbers, inner)),
+        let ranges = match self.inner {
+            1 => vec![Range::of(numbers)],
+            inner => {
+                let mut ranges = vec![Range::EMPTY; inner];
+                for row in numbers.chunks_exact(inner) {
+                    ranges.iter_mut().zip(row).for_each(|(range, x)| range.add(*x));
+                }
+                ranges
+            }
         };
-        let length = (numbers.len() / self.inner).max(1);
+        self.finite(&ranges)?;
+        let mut params: Vec<Param> = ranges.into_iter().map(|r| self.scheme.param(r)).collect();
         let at = block % self.blocks() * self.block.unwrap_or(self.axis);
-        let importance = self.importance.as_ref().and_then(|all| all.get(at..at + length));
-        let params = columns.chunks_exact(length).map(|column| {
-            let range = Range::of(column);
-            self.finite(&[range])?;
-            Ok(self.scheme.fitted(column, importance, self.scheme.param(range)))
-        });
-        params.collect()
+        let rows = at..at + numbers.len() / self.inner.max(1);
+        let importance = self.importance.as_ref().and_then(|all| all.get(rows));
+        self.scheme.fit(numbers, importance, &mut params);
+        Ok(params)
     }
 
     /// Scales and zero points from number `start` on.

@@ -15,76 +15,111 @@ const LANES: usize = 8;
 /// All numbers of the largest block count alike.
 const ALIKE: [f32; *BLOCKS.end()] = [1.0; *BLOCKS.end()];
 
-/// Sums over numbers `x` and their codes `q`, which count from the zero point.
-#[derive(Clone, Copy, Default)]
+/// Sums over the numbers `x` of each column and their codes `q`, which count from the zero point.
 struct Sums {
-    /// The sum of `x * q`.
-    products: f32,
-    /// The sum of `q * q`.
-    squares: f32,
+    /// The sums of `x * q`.
+    products: Vec<f32>,
+    /// The sums of `q * q`.
+    squares: Vec<f32>,
 }
 
 impl Scheme {
-    /// A scale and zero point for the numbers of a block that restore them with a small squared
-    /// error.
+    /// Gives columns scales that restore their numbers with a small squared error.
     ///
     /// # Arguments
-    /// * `numbers`: Finite numbers.
-    /// * `importance`: How much each of them counts; without, all count alike.
-    /// * `covering`: The scale and zero point that clip none of them.
-    pub fn fitted(&self, numbers: &[f32], importance: Option<&[f32]>, covering: Param) -> Param {
-        let largest = 32.0 * covering.scale.abs();
-        // Sums of squares of others may be infinite, or lose their digits.
-        let squares = f32::MIN_POSITIVE..f32::MAX / 1024.0;
-        let is_plain = squares.contains(&(largest * largest)) && largest < self.largest();
-        let Some(importance) = importance.or(ALIKE.get(..numbers.len())) else {
-            return covering;
-        };
-        if self.format != Format::Int4 || !is_plain {
-            return covering;
+    /// * `rows`: Finite numbers, row by row.
+    /// * `importance`: How much each row counts; without, all count alike.
+    /// * `params`: For each column, the scale and zero point that clip no number.
+    pub fn fit(&self, rows: &[f32], importance: Option<&[f32]>, params: &mut [Param]) {
+        let count = rows.len() / params.len().max(1);
+        let Some(importance) = importance.or(ALIKE.get(..count)) else { return };
+        if self.format != Format::Int4 {
+            return;
         }
-        let (first, last) = self.limits();
-        let ends = (first - covering.zero, last - covering.zero);
-        let sums = |finer: f32| sums(numbers, importance, finer / covering.scale, ends);
-        let given = sums(1.0).explained(covering.scale);
-        let mut best = (given * (1.0 + f32::EPSILON * LANES as f32), covering.scale);
+        let given = self.sums(rows, importance, params, 1.0);
+        let more = 1.0 + f32::EPSILON * LANES as f32;
+        let mut best: Vec<(f32, f32)> = { params.iter().enumerate() }
+            .map(|(at, param)| (given.explained(at, param.scale) * more, param.scale))
+            .collect();
         for finer in FINER {
-            let sums = sums(finer);
-            let scale = nearest(self.scale, sums.products / sums.squares);
-            let explained = sums.explained(scale);
-            if explained > best.0 {
-                best = (explained, scale);
+            let sums = self.sums(rows, importance, params, finer);
+            for (at, best) in best.iter_mut().enumerate() {
+                let scale = nearest(self.scale, sums.products[at] / sums.squares[at]);
+                let explained = sums.explained(at, scale);
+                if explained > best.0 {
+                    *best = (explained, scale);
+                }
             }
         }
-        Param { scale: best.1, ..covering }
+        for (param, (_, scale)) in params.iter_mut().zip(best) {
+            if self.is_plain(*param) {
+                param.scale = scale;
+            }
+        }
+    }
+
+    /// Whether the sums of squares of a column are finite, and keep their digits.
+    fn is_plain(&self, covering: Param) -> bool {
+        let largest = 32.0 * covering.scale.abs();
+        let squares = f32::MIN_POSITIVE..f32::MAX / 1024.0;
+        squares.contains(&(largest * largest)) && largest < self.largest()
+    }
+
+    fn sums(&self, rows: &[f32], importance: &[f32], params: &[Param], finer: f32) -> Sums {
+        let (first, last) = self.limits();
+        if let [param] = params {
+            let ends = (first - param.zero, last - param.zero);
+            return sums_of_one(rows, importance, finer / param.scale, ends);
+        }
+        let inverse: Vec<f32> = params.iter().map(|param| finer / param.scale).collect();
+        let low: Vec<f32> = params.iter().map(|param| first - param.zero).collect();
+        let high: Vec<f32> = params.iter().map(|param| last - param.zero).collect();
+        let mut products = vec![0.0; params.len()];
+        let mut squares = vec![0.0; params.len()];
+        for (row, counts) in rows.chunks_exact(params.len()).zip(importance) {
+            let columns = row.iter().zip(&inverse).zip(&low).zip(&high);
+            let sums = products.iter_mut().zip(&mut squares);
+            for ((((x, inverse), low), high), (product, square)) in columns.zip(sums) {
+                let code = code(x * inverse, *low, *high);
+                *product += x * (code * counts);
+                *square += code * (code * counts);
+            }
+        }
+        Sums { products, squares }
     }
 }
 
 impl Sums {
-    /// By how much the squared error is below the one of zeros.
-    fn explained(self, scale: f32) -> f32 {
-        scale * (2.0 * self.products - scale * self.squares)
+    /// By how much the squared error of a column is below the one of zeros.
+    fn explained(&self, at: usize, scale: f32) -> f32 {
+        scale * (2.0 * self.products[at] - scale * self.squares[at])
     }
 }
 
-fn sums(numbers: &[f32], importance: &[f32], inverse: f32, (first, last): (f32, f32)) -> Sums {
-    let add = |(sums, (x, counts)): (&mut Sums, (&f32, &f32))| {
-        let code = (x * inverse).max(first).min(last) + MAGIC - MAGIC;
-        let counted = code * counts;
-        sums.products += x * counted;
-        sums.squares += code * counted;
+fn code(scaled: f32, low: f32, high: f32) -> f32 {
+    scaled.max(low).min(high) + MAGIC - MAGIC
+}
+
+/// The sums of one column, which the processor adds side by side.
+fn sums_of_one(rows: &[f32], importance: &[f32], inverse: f32, (low, high): (f32, f32)) -> Sums {
+    let (mut products, mut squares) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |x: &[f32; LANES], counts: &[f32; LANES]| {
+        for i in 0..LANES {
+            let code = code(x[i] * inverse, low, high);
+            products[i] += x[i] * (code * counts[i]);
+            squares[i] += code * (code * counts[i]);
+        }
     };
-    let mut lanes = [Sums::default(); LANES];
-    let (x, x_rest) = numbers.as_chunks::<LANES>();
+    let (x, x_rest) = rows.as_chunks::<LANES>();
     let (counts, counts_rest) = importance.as_chunks::<LANES>();
-    for (x, counts) in x.iter().zip(counts) {
-        lanes.iter_mut().zip(x.iter().zip(counts)).for_each(add);
-    }
-    lanes.iter_mut().zip(x_rest.iter().zip(counts_rest)).for_each(add);
-    lanes.iter().fold(Sums::default(), |all, lane| Sums {
-        products: all.products + lane.products,
-        squares: all.squares + lane.squares,
-    })
+    x.iter().zip(counts).for_each(|(x, counts)| add(x, counts));
+    let pad = |rest: &[f32]| {
+        let mut all = [0.0; LANES];
+        all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        all
+    };
+    add(&pad(x_rest), &pad(counts_rest));
+    Sums { products: vec![products.iter().sum()], squares: vec![squares.iter().sum()] }
 }
 
 /// The nearest number in the type of scales.
@@ -100,6 +135,17 @@ fn nearest(dtype: DType, x: f32) -> f32 {
 mod tests {
     use super::*;
     use crate::ranges::Range;
+
+    /// The scale of one column, which is the same beside another one.
+    fn fit(scheme: Scheme, numbers: &[f32], covering: Param) -> Param {
+        let (mut one, mut two) = ([covering], [covering; 2]);
+        scheme.fit(numbers, None, &mut one);
+        let pairs: Vec<f32> = numbers.iter().flat_map(|x| [*x; 2]).collect();
+        scheme.fit(&pairs, None, &mut two);
+        let same = |other: &Param| (other.scale - one[0].scale).abs() <= 1e-5 * one[0].scale.abs();
+        assert!(two.iter().all(same), "{one:?} {two:?}");
+        one[0]
+    }
 
     #[test]
     fn fitted_scales_lose_less() {
@@ -124,7 +170,7 @@ mod tests {
             },
         ) {
             let covering = scheme.param(Range::of(&numbers));
-            let fitted = scheme.fitted(&numbers, None, covering);
+            let fitted = fit(scheme, &numbers, covering);
             let (before, after) =
                 (lost(scheme, &numbers, covering), lost(scheme, &numbers, fitted));
             assert!(after < before, "{scheme:?}: {before} {after}");
@@ -132,7 +178,7 @@ mod tests {
             for size in [0.0, 1e-44, 1e-30, 0.5, 1e30, 1e37] {
                 let exact = [-8.0, 3.0, 0.0, 5.0, 7.0].map(|x| x * size);
                 let covering = scheme.param(Range::of(&exact));
-                let fitted = scheme.fitted(&exact, None, covering);
+                let fitted = fit(scheme, &exact, covering);
                 assert!(fitted.scale.is_normal() || fitted == covering, "{scheme:?} {size}");
                 assert!(lost(scheme, &exact, fitted) <= lost(scheme, &exact, covering));
             }
