@@ -114,9 +114,13 @@ def copied(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
 @contextlib.contextmanager
 def same_numbers() -> Generator[None, None, None]:
     """Random numbers are the same in all these contexts, and go on afterwards as before."""
-    random = cast(Any, torch.random)
-    with random.fork_rng(devices=[]):
-        random.manual_seed(0)
+    random, cuda = cast(Any, torch.random), cast(Any, torch.cuda)
+    # torch.manual_seed would also seed devices that are not used yet, once they are.
+    devices = range(cuda.device_count()) if cuda.is_initialized() else ()
+    with random.fork_rng(devices=list(devices)):
+        random.default_generator.manual_seed(0)
+        if devices:
+            cuda.manual_seed_all(0)
         yield
 
 

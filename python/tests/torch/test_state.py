@@ -291,6 +291,7 @@ def settings() -> list[Any]:
         torch._C._len_torch_dispatch_stack(),
         torch._C._len_torch_function_stack(),
         torch.compiler.is_exporting(),
+        list(torch.cuda._queued_calls),
         id(warnings.filters),
         list(warnings.filters),
     ]
