@@ -17,11 +17,8 @@ from typing import Any, cast
 import torch
 
 from .._conditions import FAR
-from . import _patches
+from . import _data_sizes, _patches
 from ._jit import JitGraph, JitNode, JitValue
-
-#: Operators that read the sizes of a tensor.
-_SIZES = frozenset(("aten::size", "aten::sym_size", "aten::_shape_as_tensor", "aten::numel"))
 
 #: Operators whose results stay the same for many sizes, or change far away.
 _CURVED = frozenset(
@@ -45,7 +42,8 @@ class SizeReads:
     exponential or logarithm of one was read, whose value may change at a far larger size.
     ``keys`` is whether one was the key of a dict, where the tensor that the tracer has in place of
     a size is another one than the number. ``decisions`` are the ways of the reads that may decide
-    what the code does, and what they gave: the graph has a mark of each.
+    what the code does, and what they gave: the graph has a mark of each. ``places`` are their lines
+    in the code.
     """
 
     any: bool = False
@@ -58,6 +56,7 @@ class SizeReads:
     decisions: list[tuple[str, object]] = dataclasses.field(
         default_factory=list[tuple[str, object]]
     )
+    places: list[str] = dataclasses.field(default_factory=list[str])
 
     def read(self, name: str, tensor: torch.Tensor, result: object, sizes: SizeReads) -> None:
         """Adds a read.
@@ -69,7 +68,8 @@ class SizeReads:
             sizes: The origin of the tensor.
         """
         self.any = True
-        if name == "__index__" and _is_subscript(sys._getframe(2)):
+        frame = sys._getframe(2)
+        if name == "__index__" and _is_subscript(frame):
             # The tracer records slices.
             return
         self.branches = self.branches or name == "__bool__"
@@ -82,6 +82,21 @@ class SizeReads:
         mark: JitNode = code._get_tracing_state().graph().create(_MARK, [value], 0)
         mark.i_(_AT, len(self.decisions)).insertAfter(value.node())
         self.decisions.append((name, result))
+        self.places.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    def of_data(self) -> list[str]:
+        """Notes on reads of sizes that values decide, for the graph that is traced now."""
+        if not self.decisions:
+            return []
+        users = _data_sizes.users(cast(Any, torch._C)._get_tracing_state().graph())
+        at = {node.i(_AT) for node in users if node.kind() == _MARK and node.hasAttribute(_AT)}
+        return [
+            f"The code reads a size that values decide ({self.places[one]})" for one in sorted(at)
+        ]
+
+    def without_dynamic(self) -> SizeReads:
+        """The reads where all sizes of the arguments are static."""
+        return SizeReads(keys=self.keys)
 
 
 def _is_subscript(frame: types.FrameType) -> bool:
@@ -194,7 +209,7 @@ def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeR
             if isinstance(number, (int, float)) and 0 < abs(number) < FAR:
                 found.numbers.add(abs(int(number)))
             continue
-        if kind in _SIZES:
+        if kind in _data_sizes.SIZES:
             found.any = found.any or not _is_static(node, static)
             continue
         found.curved = found.curved or kind in _CURVED

@@ -429,13 +429,16 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
         own_args, own_kwargs = _leaves.rebuild_call(names, args, kwargs, values)
         with _data.followed(module, call.snapshot):
             results = tuple(result_tensors(forward(*own_args, **own_kwargs)))
+        notes.extend(sizes.of_data())
         recorded[:] = results if keep_results else ()
         return results if len(results) != 1 else results[0]
 
-    recorded: list[torch.Tensor] = []
+    recorded, notes = list[torch.Tensor](), list[str]()
     inputs = _input_names(paths)
     _sign(flat, inputs)
-    static = {name: _static_axes(leaf) for name, leaf in zip(inputs, leaves, strict=True)}
+    named = list(zip(inputs, leaves, strict=True))
+    static = {name: _static_axes(leaf) for name, leaf in named}
+    has_dynamic = any(len(static[name]) < leaf.value.dim() for name, leaf in named)
     gradients = _gradients.GradientLog()
     with (
         # The tracer does not see convolutions that a mode of Python dispatches.
@@ -464,13 +467,15 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
     gradients.check()
     _inline_functions(code)
     if sizes.decisions:
-        if isinstance(code, ModuleTrace):
+        if not has_dynamic:
+            sizes = sizes.without_dynamic()
+        elif isinstance(code, ModuleTrace):
             code.keep_reads()
         for graph in graphs(code):
             _size_reads.remove_marks(graph)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
-    notes = [_note(w) for w in of_tracer if w.filename != __file__]
+    notes += [_note(w) for w in of_tracer if w.filename != __file__]
     notes = list(dict.fromkeys(notes))
     found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results, keep_ints)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]

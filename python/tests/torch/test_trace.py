@@ -419,6 +419,50 @@ def test_notes_are_on_values_only() -> None:
     assert not traced.sizes.any and traced.notes
 
 
+@pytest.mark.parametrize("shapes", [None, DYNAMIC])
+@pytest.mark.parametrize(
+    "of_data",
+    [
+        lambda x: (x > 0).nonzero(),
+        lambda x: x[x > 0],
+        lambda x: torch.where(x > 0)[0],
+        lambda x: torch.unique(x, dim=0) * 2,
+        lambda x: x[: (x > 0).sum()],
+        lambda x: x.new_zeros(int((x > 0).nonzero().shape[0]), 2) + 1,
+        lambda x: torch.repeat_interleave(x, (x[:, 0] > 0).long(), dim=0),
+    ],
+)
+def test_sizes_that_values_decide(of_data: Callable[..., Any], shapes: object) -> None:
+    """A note on each, also where all sizes of the arguments are static."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if of_data(x).shape[0] > 3 else x * 3
+
+    traced = _trace.traced(Captured(Call(function), (X,), {}, shapes))
+    assert [note for note in traced.notes if "size that values decide" in note]
+
+
+def test_sizes_that_values_do_not_decide() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        total = x[x > 0].sum()
+        return x * total if (x * total)[: x.shape[0]].shape[0] > 3 else x
+
+    assert not _trace.traced(Captured(Call(function), (X,), {}, DYNAMIC)).notes
+
+
+class Counting(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = (x > 0).nonzero().shape[0]
+        return x * 2 if n > 3 else x * 3
+
+
+@pytest.mark.parametrize("axes", [None, {"x": {0: "n"}}])
+def test_branches_on_sizes_that_values_decide(axes: Any) -> None:
+    program = pt2onnx.export(Counting(), (X,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    for x in (X, -X):
+        same(program(x), Counting()(x))
+
+
 @pytest.mark.filterwarnings("ignore:.*squeeze.*:UserWarning")
 def test_a_single_row_may_be_another_case() -> None:
     """The trace is then compared with the module at three rows."""
