@@ -44,7 +44,8 @@ class Borders:
     """Other sizes at which a trace is compared with its module.
 
     At ``others`` the code reads something else than at the sizes of the trace. ``points`` are those
-    beside numbers that the code computes with, and those at which dimensions are exchanged.
+    beside numbers that the code computes with, and those at which dimensions are exchanged, where
+    it is not known that the code reads the same.
     """
 
     others: list[dict[str, int]]
@@ -66,20 +67,23 @@ def borders(traced: Traced, sizes: Sizes, largest: float, deadline: float) -> Bo
     known = own_reads(traced)
     if known is None:
         return Borders([], points)
-    found: dict[_Reads, dict[str, int]] = {}
+    found, same = dict[_Reads, dict[str, int]](), list[dict[str, int]]()
     looked_at = (*points, *sizes.generic(), *sizes.borders((), _LOOKED_AT))
     for point in looked_at:
         if time.process_time() > deadline:
             break
         if growth(sizes, point) <= largest:
-            found.setdefault(reads(traced, sizes, point), point)
+            read = reads(traced, sizes, point)
+            found.setdefault(read, point)
+            if read == known:
+                same.append(point)
     found.pop(known, None)
     # Those that decide, each once, come first.
     deciding = {read and read[0]: point for read, point in reversed(found.items())}
     deciding.pop(known[0], None)
     chosen = sorted(found.values(), key=lambda point: point not in deciding.values())
     others = chosen[:_MOST_OTHERS]
-    return Borders(others, [point for point in points if point not in others])
+    return Borders(others, [point for point in points if point not in (*others, *same)])
 
 
 def own_reads(traced: Traced) -> _Reads:
