@@ -323,16 +323,21 @@ class Objects:
     def _file(self, file: types.ModuleType) -> None:
         """The globals of a file: containers and caches; of the user's also functions, objects
         and classes that are defined there."""
-        held = {name: value for name, value in vars(file).items() if not _is_special(name)}
+        held = dict(vars(file))
         self._hold(vars(file), held, _restore_globals)
         name = file.__name__
         if not _is_of_user(file):
-            self._reach(value for value in held.values() if type(value) in _GLOBALS)
+            self._reach(
+                value
+                for key, value in held.items()
+                if type(value) in _GLOBALS and not _is_special(key)
+            )
             return
         self._reach(
             value
-            for value in held.values()
-            if not (isinstance(value, type) and value.__module__ != name)
+            for key, value in held.items()
+            if not _is_special(key)
+            and not (isinstance(value, type) and value.__module__ != name)
             and not (isinstance(value, types.ModuleType) and not _is_of_user(value))
         )
 
@@ -469,10 +474,12 @@ def _restore_class(cls: type, old: dict[str, object]) -> None:
 
 
 def _restore_globals(now: dict[str, object], old: dict[str, object]) -> None:
+    if _same(now.keys(), old.keys()) and _same(now.values(), old.values()):
+        return
     for name in [name for name in now if name not in old and not _is_special(name)]:
         del now[name]
     for name, value in old.items():
-        if now.get(name, _UNSET) is not value:
+        if now.get(name, _UNSET) is not value and not _is_special(name):
             now[name] = value
 
 
