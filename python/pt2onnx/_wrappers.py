@@ -113,6 +113,10 @@ def _takes_any(module: torch.nn.Module) -> bool:
     """Whether ``forward`` has no parameters with names."""
     if isinstance(module, torch.jit.ScriptModule):
         return False
+    code = getattr(module.forward, "__code__", None)
+    if code is not None and code.co_argcount > 1 and not hasattr(module.forward, "__signature__"):
+        # Signatures are slow to make.
+        return False
     try:
         kinds = [parameter.kind for parameter in _shapes.signature(module).parameters.values()]
     except (TypeError, ValueError):
