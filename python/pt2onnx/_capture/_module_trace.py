@@ -153,16 +153,12 @@ def supports(module: torch.nn.Module) -> bool:
 
 
 def trace(
-    module: torch.nn.Module,
-    function: Callable[..., object],
-    names: Sequence[str],
-    examples: Sequence[torch.Tensor],
+    module: torch.nn.Module, names: Sequence[str], examples: Sequence[torch.Tensor]
 ) -> ModuleTrace:
-    """A trace of a function that calls a module.
+    """A trace of a module.
 
     Args:
-        module: The module, which ``supports`` accepts.
-        function: The function of tensors.
+        module: The module, which ``supports`` accepts, of tensors.
         names: The names of its parameters.
         examples: Its arguments.
 
@@ -200,7 +196,7 @@ def trace(
         _unoptimized(),
     ):
         traced.code._create_method_from_trace(
-            "forward", function, tuple(examples), no_name, False, False, list(names), False
+            "forward", module, tuple(examples), no_name, False, False, list(names), False
         )
     traced.seconds = time.process_time() - start
     return traced

@@ -456,7 +456,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
         # The tracer keeps the tensors, and what is written into them.
         examples = tuple(leaf.value.detach().clone() for leaf in leaves)
         if _module_trace.supports(module):
-            code = _module_trace.trace(module, lambda *given: module(*given), inputs, examples)
+            code = _module_trace.trace(module, inputs, examples)
         else:
             tracer = cast(Any, torch.jit).trace
             code = tracer(module, examples, check_trace=False, strict=False)
