@@ -19,8 +19,14 @@ impl Pattern {
         self.0.needed()
     }
 
+    /// The operators of all its nodes, in all alternatives.
+    pub(crate) fn operators(&self) -> OpSet {
+        self.0.operators()
+    }
+
     /// Finds the pattern whose last node is `last`. All nodes are in one region, and the outputs of
-    /// all nodes but the last are used by nodes of the pattern only.
+    /// all nodes but the last are used by nodes of the pattern only. No operand is such an output:
+    /// in `Add(m, m)` of a product `m`, the pattern `Add(MatMul(a, b), c)` finds nothing.
     pub fn find(&self, model: &Model, last: NodeId) -> Option<Match<'_>> {
         self.find_if(model, last, |found| {
             let inside = |u: Use| matches!(u, Use::Input(node, _) if found.nodes.contains(&node));
@@ -29,6 +35,9 @@ impl Pattern {
                 let mut inner = outputs.filter(|&&v| v != found.output);
                 model[node].region() == model[last].region()
                     && inner.all(|&v| model[v].uses().all(inside))
+            }) && found.names.iter().all(|&(name, value)| {
+                let made = model.producer(value).is_some_and(|id| found.nodes.contains(&id));
+                !made || self.0.labels(name)
             })
         })
     }
@@ -92,6 +101,32 @@ impl Part {
                         && node.domain == part.domain.as_str()
                         && node.overload == part.overload.as_str()
                 })
+            }
+        }
+    }
+
+    /// Whether an output of a node has the name.
+    fn labels(&self, name: &str) -> bool {
+        match self {
+            Self::Any { .. } | Self::Number(_) | Self::Constant { .. } | Self::Absent => false,
+            Self::Either(all) => all.iter().any(|part| part.labels(name)),
+            Self::Node(node) => {
+                node.labels.iter().flatten().any(|label| *label == name)
+                    || node.inputs.iter().any(|part| part.labels(name))
+            }
+        }
+    }
+
+    fn operators(&self) -> OpSet {
+        match self {
+            Self::Any { .. } | Self::Number(_) | Self::Constant { .. } | Self::Absent => {
+                OpSet::default()
+            }
+            Self::Either(all) => {
+                all.iter().map(Self::operators).fold(OpSet::default(), OpSet::union)
+            }
+            Self::Node(node) => {
+                node.inputs.iter().map(Self::operators).fold(node.ops, OpSet::union)
             }
         }
     }
