@@ -15,6 +15,8 @@ pub enum Measure {
     /// Nodes, each as often as its body may run, then outputs of nodes with bodies, and uses of
     /// values that bodies and their nodes pass on.
     Runs,
+    /// Nodes that depend on constants only, then uses of their results.
+    Fixed,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),
     /// Nothing is known: a pass of a user.
@@ -40,6 +42,14 @@ impl Measure {
                 vec![count(varying), lengths, inputs(model, &nodes), count(nodes.len())]
             }
             Self::Runs => vec![runs(model, region), passed_on(model, &nodes)],
+            Self::Fixed => {
+                let varying = depths(model, &nodes).0;
+                let table = |id: &&NodeId| {
+                    model[**id].inputs().iter().flatten().all(|&v| model[v].constant().is_some())
+                };
+                let uses = nodes.iter().filter(table).map(|&id| count(model.uses_of(id).count()));
+                vec![count(nodes.len() - varying), uses.sum()]
+            }
             Self::Operators(ops) => {
                 let of = |op: &&str| count(nodes.iter().filter(|&&n| model[n].op() == *op).count());
                 ops.iter().map(of).chain([inputs(model, &nodes)]).collect()

@@ -79,10 +79,12 @@ fn options(level: Level) -> Options {
     Options { target: Target::Ort, join_weights: true, ..Options::from(level) }
 }
 
-/// Passes for the target `ort-genai` only, for loops over tokens, and below opset 23 only:
-/// pt2onnx-opt has text cases of them, and python/tests/torch/test_hf.py compares numbers.
-const ELSEWHERE: [&str; 5] = [
+/// Passes for the target `ort-genai` only, for loops over tokens, for quantized tables, and below
+/// opset 23 only: pt2onnx-opt has text cases of them, and python/tests/torch/test_hf.py compares
+/// numbers.
+const ELSEWHERE: [&str; 6] = [
     "decoder-attention",
+    "gather-quantized",
     "group-query-attention",
     "linear-attention",
     "packed-qkv",
