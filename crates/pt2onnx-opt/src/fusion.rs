@@ -4,7 +4,7 @@ pub(crate) use crate::no_fusion::{Because, NoFusion};
 use crate::{
     Changed, GraphMut, Match, Pattern, PatternError,
     folded_constants::FoldedConstants,
-    opaque, pool,
+    opaque, ort_reserved, pool,
     rewrite::{Operand, Rewrite},
 };
 use pt2onnx_ir::{
@@ -93,19 +93,21 @@ pub(crate) type Patterns = Result<Vec<Fusion>, PatternError>;
 /// The fusions of a pass. Those of standard passes are read when they are first needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Fusions {
+    /// Whether they leave formulas whole that ONNX Runtime fuses ([`ort_reserved`]).
+    pub careful: bool,
     read: fn() -> Patterns,
     once: OnceLock<Patterns>,
 }
 
 impl Fusions {
-    /// Those that a function reads.
+    /// Those of a standard pass, which a function reads.
     pub const fn new(read: fn() -> Patterns) -> Self {
-        Self { read, once: OnceLock::new() }
+        Self { careful: true, read, once: OnceLock::new() }
     }
 
-    /// These.
+    /// Those of a user.
     pub fn of(fusions: Vec<Fusion>) -> Self {
-        Self { read: || Ok(Vec::new()), once: OnceLock::from(Ok(fusions)) }
+        Self { careful: false, read: || Ok(Vec::new()), once: OnceLock::from(Ok(fusions)) }
     }
 
     /// The fusions; an error if a pattern is not one.
@@ -120,6 +122,7 @@ pub(crate) fn run(
     graph: &mut GraphMut<'_>,
     opset: u32,
     fusions: &[Fusion],
+    careful: bool,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     let nodes = graph.nodes();
@@ -147,14 +150,14 @@ pub(crate) fn run(
         Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
     });
     let constants = FoldedConstants::default();
-    let changed = found
-        .into_iter()
-        .find_map(|(at, found)| apply_first(graph, found, &constants, applied).then_some(at));
+    let changed = found.into_iter().find_map(|(at, found)| {
+        apply_first(graph, found, careful, &constants, applied).then_some(at)
+    });
     let Some(first) = changed else { return false };
     let mut walk = graph.walk_over(nodes[first + 1..].to_vec());
     while let Some(id) = walk.next(graph.model) {
         let found = matches(graph.model, id, true);
-        apply_first(graph, found, &constants, applied);
+        apply_first(graph, found, careful, &constants, applied);
     }
     true
 }
@@ -163,12 +166,13 @@ pub(crate) fn run(
 fn apply_first<'p>(
     graph: &mut GraphMut<'_>,
     found: Vec<(Match<'p>, &'p Fusion)>,
+    careful: bool,
     constants: &'p FoldedConstants,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     found.into_iter().any(|(found, fusion)| {
         let found = found.with(constants);
-        let made = emit(graph, found.nodes(), found.output(), |cx| (fusion.emit)(cx, &found));
+        let made = emit(graph, &found, fusion, careful);
         let changed = made.is_ok_and(|rewrite| rewrite.apply(graph.model));
         applied.extend(fusion.name.clone().filter(|_| changed));
         changed
@@ -180,6 +184,7 @@ pub(crate) fn refusals(
     graph: &mut GraphMut<'_>,
     opset: u32,
     fusions: &[Fusion],
+    careful: bool,
 ) -> BTreeMap<&'static str, usize> {
     let mut places = BTreeMap::new();
     for id in graph.nodes() {
@@ -190,7 +195,7 @@ pub(crate) fn refusals(
                 reasons.extend(shared.map(|_| "other nodes use a value in between"));
                 continue;
             };
-            let made = emit(graph, found.nodes(), found.output(), |cx| (fusion.emit)(cx, &found));
+            let made = emit(graph, &found, fusion, careful);
             if let Err(NoFusion::Because(reason)) = made {
                 reasons.insert(reason);
             }
@@ -200,15 +205,18 @@ pub(crate) fn refusals(
     places
 }
 
-/// Replaces nodes, the last one first, by what `make` emits: users of `output` use the value that
-/// it returns. An error, after which nothing is changed, if it returns one, or if what it emits
-/// cannot take their place.
+/// Replaces the nodes found by what the fusion emits: users of the output use the value that it
+/// returns. An error, after which nothing is changed, if it returns one, or if what it emits cannot
+/// take their place.
 fn emit(
     graph: &mut GraphMut<'_>,
-    nodes: &[NodeId],
-    output: Value,
-    make: impl FnOnce(&Builder<'_>) -> Result<Value, NoFusion>,
+    found: &Match<'_>,
+    fusion: &Fusion,
+    careful: bool,
 ) -> Result<Rewrite, NoFusion> {
+    let (nodes, output) = (found.nodes(), found.output());
+    let broken = careful.then(|| ort_reserved::broken(graph.model, nodes)).flatten();
+    broken.map_or(Ok(()), |reason| Err(NoFusion::Because(reason)))?;
     let &last = nodes.first().ok_or(NoFusion::NoMatch)?;
     let opset = graph.opset;
     let model = &mut *graph.model;
@@ -224,7 +232,7 @@ fn emit(
     let before = model.prev(last);
     let cx = Builder::new(model, InsertPoint::Before(last), Constraints::default());
     cx.set_origins(&origins);
-    let made = make(&cx);
+    let made = (fusion.emit)(&cx, found);
     let sound = cx.take_diagnostics().is_empty();
     drop(cx);
     let new = new_nodes(model, before, last);

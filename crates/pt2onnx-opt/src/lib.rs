@@ -66,6 +66,7 @@ mod no_fusion;
 mod opaque;
 mod opsets;
 mod optimize;
+mod ort_reserved;
 mod outline;
 mod pass;
 mod pass_stats;

@@ -50,8 +50,10 @@ fn note_refusals(graph: &GraphMut<'_>, options: &Options) {
         }
         if let Run::Explained(_, refusals) = pass.run {
             stats.refused(pass.name, refusals(&graph));
-        } else if let Some(Ok(fusions)) = pass.fusions().map(|fusions| fusions.read()) {
-            stats.refused(pass.name, fusion::refusals(&mut graph, opset, fusions));
+        } else if let Some(fusions) = pass.fusions() {
+            let all = fusions.read().unwrap_or_default();
+            let refusals = fusion::refusals(&mut graph, opset, all, fusions.careful);
+            stats.refused(pass.name, refusals);
         }
     }
 }

@@ -410,14 +410,14 @@ fn fuse_with(
     fusions: &Fusions,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
-    let fusions = fusions.read().unwrap_or_default();
-    fusion::run(graph, options.opset.min(graph.opset), fusions, applied)
+    let (careful, fusions) = (fusions.careful, fusions.read().unwrap_or_default());
+    fusion::run(graph, options.opset.min(graph.opset), fusions, careful, applied)
 }
 
 /// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
 /// opset of the graph or of [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
-    fusion::run(graph, options.opset.min(graph.opset), fusions, &mut BTreeSet::new())
+    fusion::run(graph, options.opset.min(graph.opset), fusions, false, &mut BTreeSet::new())
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use super::{
     Because, Fusion, Match, NoFusion, Pass, Patterns, Phase, Run,
-    ort_reserved::is_halved_gelu,
     per_channel::{Channels, Kind, SPREAD, float_type, scaled_weight},
 };
 use pt2onnx_ir::{Builder, Traits, Value};
@@ -12,7 +11,7 @@ pub(crate) static FOLD_INPUT_SCALE: Pass = Pass {
     description: "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a \
                   number into the weight.",
     precondition: "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight \
-                   or the product. The half of a GELU stays in front of Gemm and MatMul.",
+                   or the product. The half of a GELU stays.",
     phase: Phase::Late,
     run: Run::fusions(fusions),
     ..Pass::FUSION
@@ -32,12 +31,9 @@ fn fusions() -> Patterns {
 /// Factors far from where products overflow or vanish.
 const USUAL: std::ops::Range<f64> = 1e-9..1e9;
 
-/// The bias stays, and so does the half of a GELU in front of a product ([`is_halved_gelu`]).
+/// The bias stays.
 fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Result<Value, NoFusion> {
     let node = found.get_node(cx, "w")?;
-    let product = node.input(0).ok_or(NoFusion::NoMatch)?;
-    let halved = matches!(op, "Gemm" | "MatMul") && is_halved_gelu(&cx.model(), product);
-    (!halved).because("ONNX Runtime fuses the GELU before it")?;
     let dtype = float_type(cx, found)?;
     let place = Channels::of(cx, &node, op)?;
     let (x, c) = (found.get("x")?, found.get("c")?);

@@ -1,7 +1,7 @@
 //! Fuses products of matrices with the sums and transposes around them into `Gemm`.
 
 use super::{Because, Fusion, Match, NoFusion, Pass, Patterns, Run};
-use crate::analysis::known;
+use crate::{analysis::known, ort_reserved::is_quantized};
 use pt2onnx_ir::{Builder, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -21,6 +21,8 @@ fn fusions() -> Patterns {
             let (a, b, c) = (found.get("a")?, found.get("b")?, found.get("c")?);
             let matrices = [a, b].map(|x| matrix(cx, x)) == [Some(true); 2];
             matrices.because("the operands are not matrices of floats")?;
+            let quantized = [a, b].iter().all(|&x| is_quantized(&cx.model(), x));
+            (!quantized).because("ONNX Runtime makes the product one of integers")?;
             adds(cx, found, c)?;
             Ok(cx.gemm(a, b, c, attrs::Gemm::default()))
         })?,

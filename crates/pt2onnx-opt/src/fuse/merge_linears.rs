@@ -1,12 +1,13 @@
 //! Linear layers of one input become one layer, whose weight has the columns of all, and a `Split`
 //! of its result.
 
-use super::{
-    Pass, Phase, Run,
-    concat_columns::Columns,
+use super::{Pass, Phase, Run, concat_columns::Columns};
+use crate::{
+    Changed, GraphMut, Options, Walk,
+    grouped::grouped,
+    opsets::SIZES_AS_INPUTS,
     ort_reserved::{is_attention, is_quantized},
 };
-use crate::{Changed, GraphMut, Options, Walk, grouped::grouped, opsets::SIZES_AS_INPUTS};
 use indexmap::IndexSet;
 use pt2onnx_ir::{
     Attributes, InsertPoint, Model, NodeId, OriginId, RegionId, TensorType, Type, Value, attrs,

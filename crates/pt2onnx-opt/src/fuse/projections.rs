@@ -1,8 +1,10 @@
 //! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes
 //! each a `Gemm`, with its bias.
 
-use super::{Measure, Pass, Phase, Run, ort_reserved::is_feature_map};
-use crate::{Changed, GraphMut, Options, Walk, grouped::grouped, pool};
+use super::{Measure, Pass, Phase, Run};
+use crate::{
+    Changed, GraphMut, Options, Walk, grouped::grouped, ort_reserved::is_feature_map, pool,
+};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
