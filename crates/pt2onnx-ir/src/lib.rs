@@ -117,4 +117,4 @@ pub use traits::Traits;
 pub use types::{Shape, TensorType, Type, is_unknown, is_unknown_symbol};
 pub use uses::Use;
 pub use value::{Def, ValueData};
-pub use verify::{VerifyError, verify, verify_untyped};
+pub use verify::{VerifyError, verify, verify_imported};

@@ -37,31 +37,32 @@ pub struct VerifyError {
 /// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no
 /// trees, that is the only one.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
-    verify_with(model, true)
-}
-
-/// Does the same as [`verify`], but outputs of the main graph need no types.
-///
-/// # Errors
-/// Those of [`verify`].
-pub fn verify_untyped(model: &Model) -> Result<(), Vec<VerifyError>> {
     verify_with(model, false)
 }
 
-fn verify_with(model: &Model, typed: bool) -> Result<(), Vec<VerifyError>> {
+/// Does the same as [`verify`] for a model of another producer: outputs of the main graph need no
+/// types, and operators that ONNX never had are those of a runtime.
+///
+/// # Errors
+/// Those of [`verify`].
+pub fn verify_imported(model: &Model) -> Result<(), Vec<VerifyError>> {
+    verify_with(model, true)
+}
+
+fn verify_with(model: &Model, imported: bool) -> Result<(), Vec<VerifyError>> {
     if let Some((place, what)) = nesting::misplaced(model) {
         return Err(vec![VerifyError { place, what }]);
     }
     let (ends_and_nodes, mut errors) =
-        par_join(model, || ends_and_nodes(model, typed), || Verifier::new(model).names());
+        par_join(model, || ends_and_nodes(model, imported), || Verifier::new(model).names());
     errors.extend(ends_and_nodes);
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Problems of inputs, outputs and nodes.
-fn ends_and_nodes(model: &Model, typed: bool) -> Vec<VerifyError> {
-    let mut v = Verifier::new(model);
-    v.interface(typed);
+fn ends_and_nodes(model: &Model, imported: bool) -> Vec<VerifyError> {
+    let mut v = Verifier { imported, ..Verifier::new(model) };
+    v.interface();
     v.defined = vec![false; model.values().count()];
     v.region(Model::MAIN);
     for function in &model.functions {
@@ -74,6 +75,8 @@ fn ends_and_nodes(model: &Model, typed: bool) -> Vec<VerifyError> {
 
 struct Verifier<'a> {
     model: &'a Model,
+    /// Whether another producer made the model.
+    imported: bool,
     functions: FunctionIndex,
     /// Opset of the graph or function that is being verified.
     opset: u32,
@@ -88,6 +91,7 @@ impl<'a> Verifier<'a> {
     fn new(model: &'a Model) -> Self {
         Self {
             model,
+            imported: false,
             functions: model.function_index(),
             opset: model.opset,
             imports: &model.imports,
@@ -145,8 +149,8 @@ impl<'a> Verifier<'a> {
         self.errors
     }
 
-    /// Inputs and outputs of the main graph. `typed` says whether outputs need types.
-    fn interface(&mut self, typed: bool) {
+    /// Inputs and outputs of the main graph.
+    fn interface(&mut self) {
         let model = self.model;
         for (i, &input) in model.inputs().iter().enumerate() {
             if model[input].ty.is_none() {
@@ -156,7 +160,7 @@ impl<'a> Verifier<'a> {
         let mut taken = FxHashSet::default();
         for (i, output) in model.outputs().iter().enumerate() {
             let place = format!("output {i} of the graph");
-            if typed && model.output_type(output).is_none() {
+            if !self.imported && model.output_type(output).is_none() {
                 self.error(&place, "its type is not known");
             }
             match model.output_name(output) {
@@ -212,7 +216,8 @@ impl<'a> Verifier<'a> {
 
     fn operator(&mut self, id: NodeId, node: &Node) {
         let opset = self.opset;
-        if schema::is_extension(&node.op, opset) {
+        let foreign = self.imported && schema::versions(&node.op).is_empty();
+        if foreign || schema::is_extension(&node.op, opset) {
             return;
         }
         let Some(schema) = schema::lookup(&node.op, opset) else {

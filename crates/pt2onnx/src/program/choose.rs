@@ -142,6 +142,7 @@ impl OnnxProgram {
     pub fn shared(&self) -> Self {
         let mut copy = Self::new(self.model.clone(), self.report.clone(), SaveOptions::default());
         (copy.imported, copy.edited) = (self.imported, self.edited);
+        copy.lenient = self.lenient;
         copy.inputs.extend(self.inputs());
         copy
     }

@@ -11,11 +11,11 @@ use crate::{domains, error::Error, naming, runtime::Loaded};
 use bytes::Bytes;
 use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
-use pt2onnx_ir::{Model, Value, VerifyError, verify, verify_untyped};
+use pt2onnx_ir::{Model, Value, VerifyError, schema, verify, verify_imported};
 use pt2onnx_report::{Report, Warning, WarningKind};
 use pt2onnx_writer::{Inputs, Reading, SaveOptions, Weights};
 use rustc_hash::FxHashSet;
-use std::{fmt, path::Path};
+use std::{collections::BTreeSet, fmt, path::Path};
 
 /// An ONNX model, the program that it was made from, and the report about it.
 pub struct OnnxProgram {
@@ -35,6 +35,8 @@ pub struct OnnxProgram {
     edited_by_caller: bool,
     /// Whether it was read from a file.
     imported: bool,
+    /// Whether it was read from a file with what only its runtime knows ([`verify_imported`]).
+    lenient: bool,
     pub(crate) compressed: Compressed,
     pub(crate) session: Loaded,
 }
@@ -63,6 +65,7 @@ impl OnnxProgram {
             edited: false,
             edited_by_caller: false,
             imported: false,
+            lenient: false,
             compressed: Compressed::default(),
             session: Loaded::default(),
         }
@@ -117,26 +120,29 @@ impl OnnxProgram {
         model.assign_names();
         domains::import_known(&mut model);
         let checked = report.stage("verify", || {
-            verify_untyped(&model)?;
+            verify_imported(&model)?;
             // Files need not declare the types of results.
             pt2onnx_opt::infer_output_types(&mut model);
             let mut typed = model.clone();
             pt2onnx_opt::infer_types(&mut typed);
-            verify(&typed)?;
+            let lenient = verify(&typed).is_err();
+            verify_imported(&typed)?;
             let ends = model.output_values().zip(typed.output_values());
             let wrong = ends.filter_map(|(claimed, made)| mismatch(&model, claimed, &typed, made));
             match wrong.collect::<Vec<_>>() {
-                wrong if wrong.is_empty() => Ok(()),
+                wrong if wrong.is_empty() => Ok(lenient),
                 wrong => Err(wrong),
             }
         });
-        checked.map_err(Error::Invalid)?;
+        let lenient = checked.map_err(Error::Invalid)?;
         let lost = reading.lost.iter();
         let lost = lost.map(|lost| format!("the model has {lost}, which are not kept"));
-        let warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
+        let mut warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
+        warnings.extend(foreign(&model));
         report.done(&model, &warnings);
         let mut program = Self::new(model, report, SaveOptions::default());
         (program.imported, program.inputs) = (true, reading.inputs);
+        program.lenient = lenient;
         Ok(program)
     }
 
@@ -222,8 +228,22 @@ impl OnnxProgram {
             return Ok(());
         }
         let by_caller = self.edited_by_caller;
+        let verify = if self.lenient { verify_imported } else { verify };
         verify(&self.model).map_err(if by_caller { Error::Edited } else { Error::Verify })
     }
+}
+
+/// Warnings of operators that ONNX never had: those of a runtime, such as the plugins of TensorRT.
+fn foreign(model: &Model) -> impl Iterator<Item = Warning> {
+    let nodes = model.all_nodes().into_iter().map(|id| &model[id]);
+    let foreign = nodes.filter(|n| n.domain.is_empty() && schema::versions(n.op()).is_empty());
+    let names: BTreeSet<&str> = foreign.map(|n| n.op()).collect();
+    let text = |name| {
+        format!(
+            "ONNX has no operator {name}: its nodes stay as they are, for a runtime that has it"
+        )
+    };
+    Warning::all(WarningKind::Unoptimised, names.into_iter().map(text).collect::<Vec<_>>())
 }
 
 /// An error if the elements of an output do not have the type that the model states.
@@ -254,6 +274,35 @@ mod tests {
         assert!(matches!(&error, Error::Edited(all) if all.len() == 1));
         let text = error.to_string();
         assert!(text.starts_with("the model is not valid ONNX after it was edited:\n"), "{text}");
+    }
+
+    /// As the plugins of TensorRT: the nodes stay, at other opsets, too.
+    #[test]
+    fn operators_that_onnx_never_had() {
+        let text = "<ir_version: 7, opset_import: [\"\" : 11]>
+            g (float[N,4] x) => (float[N,2] y, float[N,4] z) {
+                b = EfficientNMS_TRT <limit = 3> (x)
+                y = Clip (b)
+                z = Softmax <axis = 1> (x)
+            }";
+        let model: Model = text.parse().unwrap();
+        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let read = || OnnxProgram::from_bytes(bytes.clone(), []).unwrap();
+        let program = read();
+        let warnings: Vec<_> = program.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            [
+                "ONNX has no operator EfficientNMS_TRT: its nodes stay as they are, for a runtime that has it"
+            ]
+        );
+        for opset in [11, 20] {
+            let mut program = read();
+            program.rewrite(&crate::Options::default(), Some(opset), None).unwrap();
+            let text = program.to_text();
+            assert!(text.contains("b = EfficientNMS_TRT <limit: int = 3> (x)"), "{text}");
+            program.to_bytes().unwrap();
+        }
     }
 
     /// ONNX Runtime's tools write such files: they know the domain, and need no types of outputs.
