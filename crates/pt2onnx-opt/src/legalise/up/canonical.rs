@@ -81,8 +81,11 @@ pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Outcome 
 
 /// The older form flattens all dimensions from the axis on.
 pub(crate) fn softmax(model: &mut Model, id: NodeId, reversible: bool) -> Outcome {
-    let rank = rank_of(model, id, 0)?;
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
+    let rank = match rank_of(model, id, 0) {
+        Err(_) if !reversible => return flattened(model, id, axis),
+        rank => rank?,
+    };
     let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
     let axis = axis.ok_or("its axis is out of range")?;
     let shape = model.shape(input(&model[id], 0)?).cloned().unwrap_or_default();
@@ -94,6 +97,11 @@ pub(crate) fn softmax(model: &mut Model, id: NodeId, reversible: bool) -> Outcom
     if reversible {
         return Err("it is over several dimensions".into());
     }
+    flattened(model, id, axis as i64)
+}
+
+/// The operator over the last of two dimensions, which a tensor is flattened to.
+fn flattened(model: &mut Model, id: NodeId, axis: i64) -> Outcome {
     let op: &'static str = match model[id].op() {
         "LogSoftmax" => "LogSoftmax",
         "Hardmax" => "Hardmax",
@@ -101,9 +109,14 @@ pub(crate) fn softmax(model: &mut Model, id: NodeId, reversible: bool) -> Outcom
     };
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
-        let flat = cx.emit1("Flatten", &[Some(x)], attributes([("axis", (axis as i64).into())]));
+        let flat = cx.emit1("Flatten", &[Some(x)], attributes([("axis", axis.into())]));
         let found = cx.emit1(op, &[Some(flat)], attributes([("axis", 1.into())]));
-        Ok(vec![cx.reshape(found, &cx.shape(x))])
+        if cx.known_shape(x).is_some() {
+            return Ok(vec![cx.reshape(found, &cx.shape(x))]);
+        }
+        let shape = cx.emit1("Shape", &[Some(x)], attributes([]));
+        let zeros = attributes([("allowzero", 1.into())]);
+        Ok(vec![cx.emit1("Reshape", &[Some(found), Some(shape)], zeros)])
     })
 }
 
