@@ -1,6 +1,7 @@
 //! Constants that replace weights, and the weights that may be replaced: what one run of a pass
 //! knows of all values of a model.
 
+use crate::Options;
 use pt2onnx_ir::{FOLDED_FROM, Model, Name, ORIGINAL_NAME, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,12 +21,28 @@ struct Index {
 }
 
 /// An index of a model's names and storages for one pass, so that no question scans all values.
-#[derive(Debug, Default)]
-pub(crate) struct FoldedConstants(Mutex<Index>);
+#[derive(Debug)]
+pub(crate) struct FoldedConstants {
+    index: Mutex<Index>,
+    /// Constants of more bytes are not replaced.
+    most: usize,
+}
+
+impl Default for FoldedConstants {
+    fn default() -> Self {
+        Self { index: Mutex::default(), most: usize::MAX }
+    }
+}
 
 impl FoldedConstants {
+    /// With weights that may not be replaced, if the options say so.
+    pub fn of(options: &Options) -> Self {
+        let most = if options.replace_weights { usize::MAX } else { options.max_folded_bytes };
+        Self { most, ..Self::default() }
+    }
+
     fn with<T>(&self, model: &Model, ask: impl FnOnce(&mut Index) -> T) -> T {
-        let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let Index { seen, names, views, .. } = &mut *index;
         for (value, data) in model.values_from(*seen) {
             *seen += 1;
@@ -67,8 +84,11 @@ impl FoldedConstants {
     }
 
     /// Whether a constant has one use and shares memory with no other used constant. One number
-    /// that fills a weight may be shared.
+    /// that fills a weight may be shared. Larger constants than the most count as shared.
     pub fn is_unshared(&self, model: &Model, value: Value) -> bool {
+        if model[value].constant().is_some_and(|t| t.nbytes() > self.most) {
+            return false;
+        }
         let filled = |t: &Tensor| t.rank() > 0 && t.strides().iter().all(|&s| s == 0);
         if model[value].constant().is_some_and(filled) {
             return true;

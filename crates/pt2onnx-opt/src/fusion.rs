@@ -123,6 +123,7 @@ pub(crate) fn run(
     opset: u32,
     fusions: &[Fusion],
     careful: bool,
+    constants: &FoldedConstants,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     let nodes = graph.nodes();
@@ -149,15 +150,14 @@ pub(crate) fn run(
     let found = pool::find(&nodes, |id| {
         Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
     });
-    let constants = FoldedConstants::default();
     let changed = found.into_iter().find_map(|(at, found)| {
-        apply_first(graph, found, careful, &constants, applied).then_some(at)
+        apply_first(graph, found, careful, constants, applied).then_some(at)
     });
     let Some(first) = changed else { return false };
     let mut walk = graph.walk_over(nodes[first + 1..].to_vec());
     while let Some(id) = walk.next(graph.model) {
         let found = matches(graph.model, id, true);
-        apply_first(graph, found, careful, &constants, applied);
+        apply_first(graph, found, careful, constants, applied);
     }
     true
 }

@@ -134,7 +134,7 @@ fn imported_graph(
         max_neutral_bytes,
         max_generated_bytes,
         share_weights: true,
-        join_weights: true,
+        join_weights: options.replace_weights,
         ..options.clone()
     };
     if options.runs(fold::FOLD.name) {

@@ -2,6 +2,7 @@
 
 use crate::{
     Changed, GraphMut, Measure, Target,
+    folded_constants::FoldedConstants,
     fusion::{self, Fusion, Fusions, Patterns},
     pass_stats::PassStats,
 };
@@ -85,7 +86,7 @@ pub struct Options {
     pub max_neutral_bytes: usize,
     /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands
     /// that nothing else uses and that are not smaller: a transposed weight instead of the weight
-    /// and a `Transpose`.
+    /// and a `Transpose`. If not, nothing is folded into larger weights, either.
     pub replace_weights: bool,
     /// Whether weights of equal content are merged into one, which keeps the first one's name. To
     /// compare them, their bytes are read. Replacing that weight later replaces all of them.
@@ -95,7 +96,8 @@ pub struct Options {
     /// [`optimize_imported`](crate::optimize_imported) does so always.
     pub share_weights: bool,
     /// Whether the weights of layers that have one input become one weight without a name.
-    /// [`optimize_imported`](crate::optimize_imported) does so always.
+    /// [`optimize_imported`](crate::optimize_imported) does so if
+    /// [`replace_weights`](Self::replace_weights) is set.
     pub join_weights: bool,
     /// The number of tokens of the longest sequence that a language model is run for: the target
     /// [`OrtGenai`](Target::OrtGenai) has tables with the angles of so many positions. Without it,
@@ -411,13 +413,15 @@ fn fuse_with(
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     let (careful, fusions) = (fusions.careful, fusions.read().unwrap_or_default());
-    fusion::run(graph, options.opset.min(graph.opset), fusions, careful, applied)
+    let (opset, constants) = (options.opset.min(graph.opset), FoldedConstants::of(options));
+    fusion::run(graph, opset, fusions, careful, &constants, applied)
 }
 
 /// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
 /// opset of the graph or of [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
-    fusion::run(graph, options.opset.min(graph.opset), fusions, false, &mut BTreeSet::new())
+    let (opset, constants) = (options.opset.min(graph.opset), FoldedConstants::of(options));
+    fusion::run(graph, opset, fusions, false, &constants, &mut BTreeSet::new())
 }
 
 #[cfg(test)]

@@ -103,7 +103,11 @@ impl Cones<'_> {
         let small = self.options.max_folded_bytes;
         let freed = if self.options.replace_weights { freed } else { 0 };
         let mut inputs = cone.iter().flat_map(|&n| model[n].inputs()).flatten();
-        let generated = if inputs.any(|&v| is_narrow(model, v, id, small)) {
+        let kept = |v: Value| {
+            let constant = model[v].constant().filter(|_| !self.options.replace_weights);
+            constant.is_some_and(|t| t.nbytes() > small)
+        };
+        let generated = if inputs.any(|&v| kept(v) || is_narrow(model, v, id, small)) {
             0
         } else {
             self.options.max_generated_bytes

@@ -102,7 +102,12 @@ impl Fold<'_> {
         }
         let inputs = operands(model, id, self.options)?;
         let small = self.options.max_folded_bytes;
-        let generated = self.options.max_generated_bytes.min(MAX_GENERATED - self.generated);
+        let kept = |t: &&Tensor| !self.options.replace_weights && t.nbytes() > small;
+        let generated = if inputs.iter().flatten().any(kept) {
+            0
+        } else {
+            self.options.max_generated_bytes.min(MAX_GENERATED - self.generated)
+        };
         let narrow = || node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
         let large = result_bytes(model, id).filter(|&n| n > small && n <= generated && !narrow());
         if let Some(large) = large.filter(|_| self.may_read(&inputs))

@@ -165,14 +165,13 @@ pub(super) fn size_checks(cx: &mut StageCx) -> Result<(), Error> {
     Ok(())
 }
 
-/// Folds, simplifies and fuses. A conversion leaves weights unchanged that the model links to.
+/// Folds, simplifies and fuses. Weights that the model links to stay unchanged.
 pub(super) fn optimise(cx: &mut StageCx) -> Result<(), Error> {
     let mut passes = std::mem::take(&mut cx.passes);
     if cx.is_finished() {
         passes.opset = cx.model.opset;
-    } else {
-        passes.replace_weights &= cx.options.weights != Weights::Link;
     }
+    passes.replace_weights &= cx.options.weights != Weights::Link;
     let optimize = if cx.imported { pt2onnx_opt::optimize_imported } else { pt2onnx_opt::optimize };
     for endless in optimize(&mut cx.model, &passes) {
         cx.warnings.push(Warning::new(WarningKind::Unoptimised, endless.to_string()));
@@ -209,7 +208,7 @@ pub(super) fn calibrates(cx: &StageCx) -> bool {
 pub(super) fn calibrate(cx: &mut StageCx) -> Result<(), Error> {
     cx.model.assign_names();
     if cx.is_finished() {
-        pt2onnx_ir::verify(&cx.model).map_err(Error::Verify)?;
+        verify(cx)?;
     }
     cx.calibrated = running::calibrated(&cx.model, &cx.compression(), cx.options)?;
     Ok(())
@@ -261,5 +260,6 @@ pub(super) fn attach_weights(cx: &mut StageCx) -> Result<(), Error> {
 }
 
 pub(super) fn verify(cx: &mut StageCx) -> Result<(), Error> {
-    pt2onnx_ir::verify(&cx.model).map_err(Error::Verify)
+    let verify = if cx.imported { pt2onnx_ir::verify_imported } else { pt2onnx_ir::verify };
+    verify(&cx.model).map_err(Error::Verify)
 }
