@@ -4,6 +4,7 @@ use crate::{
     Edit, Error, Format, NewNode, Quantised, Quantize, Scheme,
     bytes::Tensors,
     context::{Cx, swapped, swapped_axes},
+    edit::Place,
     scheme::MIDDLE,
     weight_selection::{self, Axes, Weight, permutation},
     with_dtype,
@@ -30,10 +31,13 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let mut uses = weight.uses.iter();
     let one = cx.quantize == Quantize::StaticInt8
         && uses.any(|(node, index)| weight_selection::needs_one_scale(model, *node, *index, rank));
+    // `DequantizeLinear` of older opsets has one scale for all: other nodes restore the weight where
+    // runtimes do not look for it.
+    let older = opset < CHANNELS && block.is_none();
+    let spelled = older && cx.quantize == Quantize::Int8;
     let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
-        // Older opsets have one scale for all.
-        None if one || opset < 13 => None,
+        None if one || older && !spelled => None,
         None => Some(axes.channel),
     };
     if !saves(cx, weight, along(axes), block) {
@@ -60,7 +64,12 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
             made.least.iter_mut().zip(least).for_each(|(most, least)| *most = most.max(*least));
         }
     }
-    let Some(stored) = store(cx, &weight, made) else {
+    let sizes = spelled.then(|| {
+        let mut sizes = vec![1; weight.tensor.rank() - axes.channel];
+        sizes.first_mut().into_iter().for_each(|size| *size = weight.tensor.shape()[axes.channel]);
+        sizes
+    });
+    let Some(stored) = store(cx, &weight, made, sizes) else {
         return Ok(());
     };
     for (node, _) in tables {
@@ -70,6 +79,13 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         return Ok(());
     }
     let place = cx.edit.before(&others);
+    if spelled {
+        let restored = multiplied(&mut cx.edit, place, stored, &weight);
+        for (node, index) in others {
+            cx.edit.model.replace_input(node, index, Some(restored));
+        }
+        return Ok(());
+    }
     let zeros = stored.zeros.or_else(|| zeros_of_signed(cx, &weight, stored.scales));
     let inputs = [Some(stored.codes), Some(stored.scales), zeros];
     let mut node = NewNode::of("DequantizeLinear", inputs);
@@ -88,6 +104,22 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         cx.edit.model.replace_input(node, index, Some(restored));
     }
     Ok(())
+}
+
+/// The first opset whose `DequantizeLinear` has scales of channels.
+pub(crate) const CHANNELS: u32 = 13;
+
+/// A weight as the product of its codes and scales, which have the sizes to broadcast.
+fn multiplied(edit: &mut Edit<'_>, place: Place, stored: Stored, weight: &Weight) -> Value {
+    let scale = edit.model.dtype(stored.scales).unwrap_or(DType::F32);
+    let mut numbers = edit.cast(place, stored.codes, scale);
+    let ty = edit.model[numbers].ty.clone();
+    if let Some(zeros) = stored.zeros {
+        let zeros = edit.cast(place, zeros, scale);
+        numbers = edit.add1(place, NewNode::of("Sub", [numbers, zeros]), ty.clone());
+    }
+    let restored = edit.add1(place, NewNode::of("Mul", [numbers, stored.scales]), ty);
+    if scale == weight.dtype { restored } else { edit.cast(place, restored, weight.dtype) }
 }
 
 fn check_opset(cx: &Cx<'_>, scheme: &Scheme, block: Option<usize>) -> Result<(), Error> {
@@ -156,9 +188,22 @@ fn zeros_of_signed(cx: &mut Cx<'_>, weight: &Weight, scales: Value) -> Option<Va
     Some(cx.edit.constant(zeros, &weight.name, "zero_point"))
 }
 
-pub(crate) fn store(cx: &mut Cx<'_>, weight: &Weight, made: Quantised) -> Option<Stored> {
+/// Adds codes and scales; these get `sizes`, if given.
+pub(crate) fn store(
+    cx: &mut Cx<'_>,
+    weight: &Weight,
+    made: Quantised,
+    sizes: Option<Vec<usize>>,
+) -> Option<Stored> {
     let made = Arc::new(made);
-    let tensors = Tensors::plain(&made).ok()?;
+    let mut tensors = Tensors::plain(&made).ok()?;
+    if let Some(sizes) = sizes {
+        tensors.scales = tensors.scales.reshaped(sizes.clone())?;
+        tensors.zeros = match tensors.zeros {
+            Some(zeros) => Some(zeros.reshaped(sizes)?),
+            None => None,
+        };
+    }
     cx.note(weight, &made, tensors.nbytes());
     Some(add(&mut cx.edit, weight, tensors))
 }
@@ -184,17 +229,20 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
     let rows_ty = with_dtype(edit.model, output, codes);
     let rows = edit.add1(place, NewNode::of("Gather", [stored.codes, indices]), rows_ty);
     let scales_ty = with_dtype(edit.model, indices, scale);
-    let scales = NewNode::of("Gather", [stored.scales, indices]);
-    let scales = edit.add1(place, scales, scales_ty.clone());
-    let wide_ty = scales_ty.map(|ty| match ty {
+    let wide = edit.model.rank(stored.scales).is_some_and(|rank| rank > 1);
+    let wide_ty = scales_ty.clone().map(|ty| match ty {
         Type::Tensor(mut tensor) => {
             tensor.shape = tensor.shape.map(|s| s.into_iter().chain([Expr::int(1)]).collect());
             Type::Tensor(tensor)
         }
         other => other,
     });
-    let last = edit.model.add_constant(Tensor::vector(&[-1_i64]));
-    let scales = edit.add1(place, NewNode::of("Unsqueeze", [scales, last]), wide_ty);
+    let scales = NewNode::of("Gather", [stored.scales, indices]);
+    let mut scales = edit.add1(place, scales, if wide { wide_ty.clone() } else { scales_ty });
+    if !wide {
+        let last = edit.model.add_constant(Tensor::vector(&[-1_i64]));
+        scales = edit.add1(place, NewNode::of("Unsqueeze", [scales, last]), wide_ty);
+    }
     let mut numbers = edit.cast(place, rows, scale);
     let product_ty = with_dtype(edit.model, output, scale);
     let middle = Scalar::Int(MIDDLE.into()).to_tensor(scale).filter(|_| stored.zeros.is_some());

@@ -38,7 +38,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         (weight.clone(), axes)
     };
     let made = Quantised::new(&weight, cx.scheme(&weight), Some(axes.channel), None);
-    let Some(stored) = store(cx, &weight, made) else {
+    let Some(stored) = store(cx, &weight, made, None) else {
         return Ok(());
     };
     for node in tables {

@@ -6,6 +6,7 @@
 use crate::{
     Compressed, Edit, Error, Format, NewNode, Options, Quantize, Scheme,
     activations::{Activation, Plan, weight},
+    dequantize::CHANNELS,
     quantise,
     ranges::Range,
     weight_selection::scales_terms,
@@ -24,6 +25,11 @@ pub(crate) fn convert(
     if model.opset < 10 {
         let what = "activations of int8".to_owned();
         return Err(Error::Opset { what, needs: 10, opset: model.opset });
+    }
+    if model.opset < CHANNELS {
+        let what = "below opset 13, a quantized weight has one scale for all its channels: results \
+                    are more exact with opset 13";
+        done.warnings.push(what.to_owned());
     }
     let plan = Plan::of(model, options)?;
     let mut work = Work { edit: Edit::new(model), options, params: FxHashMap::default() };
