@@ -1,7 +1,6 @@
 //! Constants that replace weights, and the weights that may be replaced: what one run of a pass
 //! knows of all values of a model.
 
-use crate::Options;
 use pt2onnx_ir::{FOLDED_FROM, Model, Name, ORIGINAL_NAME, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,9 +34,8 @@ impl Default for FoldedConstants {
 }
 
 impl FoldedConstants {
-    /// With weights that may not be replaced, if the options say so.
-    pub fn of(options: &Options) -> Self {
-        let most = if options.replace_weights { usize::MAX } else { options.max_folded_bytes };
+    /// Constants of more bytes than these are not replaced.
+    pub fn of_at_most(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 

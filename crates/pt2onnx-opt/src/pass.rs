@@ -413,14 +413,20 @@ fn fuse_with(
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     let (careful, fusions) = (fusions.careful, fusions.read().unwrap_or_default());
-    let (opset, constants) = (options.opset.min(graph.opset), FoldedConstants::of(options));
+    let (opset, constants) = (options.opset.min(graph.opset), replaceable(options));
     fusion::run(graph, opset, fusions, careful, &constants, applied)
+}
+
+/// The constants that fusions may replace.
+fn replaceable(options: &Options) -> FoldedConstants {
+    let most = if options.replace_weights { usize::MAX } else { options.max_folded_bytes };
+    FoldedConstants::of_at_most(most)
 }
 
 /// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
 /// opset of the graph or of [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
-    let (opset, constants) = (options.opset.min(graph.opset), FoldedConstants::of(options));
+    let (opset, constants) = (options.opset.min(graph.opset), replaceable(options));
     fusion::run(graph, opset, fusions, false, &constants, &mut BTreeSet::new())
 }
 
