@@ -31,8 +31,8 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let mut uses = weight.uses.iter();
     let one = cx.quantize == Quantize::StaticInt8
         && uses.any(|(node, index)| weight_selection::needs_one_scale(model, *node, *index, rank));
-    // `DequantizeLinear` of older opsets has one scale for all: other nodes restore the weight where
-    // runtimes do not look for it.
+    // `DequantizeLinear` of older opsets has one scale for all: other nodes restore the weight
+    // where runtimes do not look for it.
     let older = opset < CHANNELS && block.is_none();
     let spelled = older && cx.quantize == Quantize::Int8;
     let along = |axes: Axes| match block {

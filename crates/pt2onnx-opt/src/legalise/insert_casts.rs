@@ -36,6 +36,8 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     let (same, selecting): (&[DType], &[DType]) = match from {
         // Sums need not fit 8 bits.
         Bool if op == "Einsum" => (&[I32, I64], &[]),
+        // Runtimes lack reductions of uint8.
+        Bool if Traits::of(op).contains(Traits::REDUCTION) => (&[I32, I64, U8], &[F32]),
         Bool => (&[U8, I32, I64], &[F32]),
         I8 | U8 | I16 | U16 => (&[I32, I64], &[F32, F64]),
         I32 | U32 => (&[I64], &[F64]),

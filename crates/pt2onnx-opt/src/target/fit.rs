@@ -1,8 +1,8 @@
 //! Fits a model to a runtime.
 
 use super::{
-    cubic, error::TargetError, kernels, name::Target, padding, runtime::Runtime, slices, tensorrt,
-    tract, unsigned,
+    cubic, error::TargetError, explicit, kernels, name::Target, padding, runtime::Runtime, slices,
+    tensorrt, tract, unsigned,
 };
 use crate::{
     OPSETS,
@@ -53,6 +53,7 @@ impl Target {
 /// The runtime does not read the model's opset, or does not support some nodes.
 pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
     target.reads(model.opset)?;
+    explicit::write(model);
     if let Some(runtime) = target.runtime() {
         let failures = runtime.fit(model);
         merge_casts(model);

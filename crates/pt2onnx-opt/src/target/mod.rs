@@ -9,6 +9,7 @@
 
 mod cubic;
 mod error;
+mod explicit;
 mod fit;
 mod kernels;
 mod name;
