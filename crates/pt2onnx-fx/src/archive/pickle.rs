@@ -249,9 +249,13 @@ impl<'a> Machine<'a> {
         }
     }
 
+    // Where opcodes are frequent, an error that is not needed is not made: it would be dropped.
+
     fn spend(&mut self, bytes: usize) -> Read<()> {
-        let left = self.room.checked_sub(bytes).ok_or(Problem::Large { limit: self.limit });
-        self.room = left?;
+        let Some(left) = self.room.checked_sub(bytes) else {
+            return Err(Problem::Large { limit: self.limit });
+        };
+        self.room = left;
         Ok(())
     }
 
@@ -330,7 +334,10 @@ impl<'a> Machine<'a> {
             op::POP_MARK => _ = self.marked()?,
             op::BINGET | op::LONG_BINGET => {
                 let key = self.key(code == op::BINGET)?;
-                self.stack.push(*self.memo.get(&key).ok_or(Problem::Memo(key))?);
+                let Some(&value) = self.memo.get(&key) else {
+                    return Err(Problem::Memo(key));
+                };
+                self.stack.push(value);
             }
             op::BINPUT | op::LONG_BINPUT => {
                 let key = self.key(code == op::BINPUT)?;
@@ -362,8 +369,9 @@ impl<'a> Machine<'a> {
 
     fn take(&mut self, length: u64) -> Read<&'a [u8]> {
         let end = usize::try_from(length).ok().and_then(|l| self.at.checked_add(l));
-        let taken = end.and_then(|end| self.bytes.get(self.at..end));
-        let taken = taken.ok_or(Problem::Truncated)?;
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            return Err(Problem::Truncated);
+        };
         self.at += taken.len();
         self.spend(taken.len())?;
         Ok(taken)
@@ -375,7 +383,10 @@ impl<'a> Machine<'a> {
     }
 
     fn byte(&mut self) -> Read<u8> {
-        let [byte] = self.array()?;
+        let Some(&byte) = self.bytes.get(self.at) else {
+            return Err(Problem::Truncated);
+        };
+        self.at += 1;
         Ok(byte)
     }
 
@@ -412,24 +423,32 @@ impl<'a> Machine<'a> {
 
     /// Where the topmost `count` values start. They must be above the last mark.
     fn floor(&self, count: usize) -> Read<usize> {
-        let from = self.stack.len().checked_sub(count);
         let lowest = self.marks.last().copied().unwrap_or_default();
-        from.filter(|&from| from >= lowest).ok_or(Problem::Stack)
+        match self.stack.len().checked_sub(count) {
+            Some(from) if from >= lowest => Ok(from),
+            _ => Err(Problem::Stack),
+        }
     }
 
     fn top(&self) -> Read<Id> {
-        let top = self.floor(1)?;
-        self.stack.get(top).copied().ok_or(Problem::Stack)
+        self.floor(1)?;
+        match self.stack.last() {
+            Some(&top) => Ok(top),
+            None => Err(Problem::Stack),
+        }
     }
 
     fn pop(&mut self) -> Read<Id> {
-        self.floor(1)?;
-        self.stack.pop().ok_or(Problem::Stack)
+        let top = self.top()?;
+        self.stack.pop();
+        Ok(top)
     }
 
     /// Removes the last mark and the values above it, and returns these.
     fn marked(&mut self) -> Read<Vec<Id>> {
-        let mark = self.marks.pop().ok_or(Problem::Stack)?;
+        let Some(mark) = self.marks.pop() else {
+            return Err(Problem::Stack);
+        };
         let items = self.stack.split_off(mark);
         self.spend(size_of_val(&*items))?;
         Ok(items)
