@@ -269,25 +269,26 @@ impl Quantised {
         Ok(())
     }
 
-    /// The scales of a block: one for each column.
-    fn params_of(&self, block: usize, numbers: &[f32]) -> io::Result<Vec<Param>> {
-        let ranges = match self.inner {
-            1 => vec![Range::of(numbers)],
-            inner => {
-                let mut ranges = vec![Range::EMPTY; inner];
-                for row in numbers.chunks_exact(inner) {
-                    ranges.iter_mut().zip(row).for_each(|(range, x)| range.add(*x));
-                }
-                ranges
+    /// Adds the scales of a block: one for each column.
+    fn add_params(&self, block: usize, numbers: &[f32], to: &mut Vec<Param>) -> io::Result<()> {
+        let from = to.len();
+        if self.inner == 1 {
+            let range = Range::of(numbers);
+            self.finite(&[range])?;
+            to.push(self.scheme.param(range));
+        } else {
+            let mut ranges = vec![Range::EMPTY; self.inner];
+            for row in numbers.chunks_exact(self.inner) {
+                ranges.iter_mut().zip(row).for_each(|(range, x)| range.add(*x));
             }
-        };
-        self.finite(&ranges)?;
-        let mut params: Vec<Param> = ranges.into_iter().map(|r| self.scheme.param(r)).collect();
+            self.finite(&ranges)?;
+            to.extend(ranges.into_iter().map(|range| self.scheme.param(range)));
+        }
         let at = block % self.blocks() * self.block.unwrap_or(self.axis);
         let rows = at..at + numbers.len() / self.inner.max(1);
         let importance = self.importance.as_ref().and_then(|all| all.get(rows));
-        self.scheme.fit(numbers, importance, &mut params);
-        Ok(params)
+        self.scheme.fit(numbers, importance, to.get_mut(from..).unwrap_or_default());
+        Ok(())
     }
 
     /// Scales and zero points from number `start` on.
@@ -299,8 +300,7 @@ impl Quantised {
         let blocks = (start + count).div_ceil(self.inner) - first;
         let mut params = Vec::with_capacity(blocks * self.inner);
         self.each_block(first, blocks, |block, numbers| {
-            params.extend(self.params_of(block, numbers)?);
-            Ok(())
+            self.add_params(block, numbers, &mut params)
         })?;
         let skipped = start - first * self.inner;
         Ok(params.get(skipped..skipped + count).unwrap_or_default().to_vec())
@@ -358,10 +358,12 @@ impl Quantised {
         let number = |element: usize| element / row * self.blocks() + element % row / size;
         let (first, last) = (number(start), number(start + codes.len() - 1));
         let (mut rest, mut back, mut sums) = (codes, Vec::new(), Sums::default());
+        let mut params = Vec::new();
         self.each_block(first, last + 1 - first, |block, numbers| {
             let (now, after) = std::mem::take(&mut rest).split_at_mut(numbers.len());
             rest = after;
-            let params = self.params_of(block, numbers)?;
+            params.clear();
+            self.add_params(block, numbers, &mut params)?;
             self.code_block(numbers, &params, now, &mut back, &mut sums);
             Ok(())
         })?;
@@ -397,10 +399,11 @@ impl Quantised {
         let size = self.block.unwrap_or(self.axis);
         let bytes = size * self.scheme.bits() / 8;
         let (mut parts, mut sums) = (out.chunks_exact_mut(bytes), Sums::default());
-        let (mut codes, mut back) = (vec![0; size], Vec::new());
+        let (mut codes, mut back, mut params) = (vec![0; size], Vec::new(), Vec::new());
         let count = parts.len();
         self.each_block(first, count, |block, numbers| {
-            let params = self.params_of(block, numbers)?;
+            params.clear();
+            self.add_params(block, numbers, &mut params)?;
             codes.fill(params.first().map_or(0, |p| p.zero as u8));
             let own = codes.get_mut(..numbers.len()).unwrap_or_default();
             self.code_block(numbers, &params, own, &mut back, &mut sums);

@@ -5,8 +5,8 @@ use crate::{Format, Param, Scheme, options::BLOCKS, scheme::MAGIC};
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;
 
-/// The scale that covers all numbers is divided by these before it is fitted. More of them make
-/// errors smaller by less than one percent.
+/// The scale that covers all numbers is divided by these before it is fitted: first by 1. More of
+/// them make errors smaller by less than one percent.
 const FINER: [f32; 4] = [1.0, 1.0625, 0.9375, 0.875];
 
 /// How many numbers are summed side by side.
@@ -36,26 +36,31 @@ impl Scheme {
         if self.format != Format::Int4 {
             return;
         }
-        let given = self.sums(rows, importance, params, 1.0);
-        let more = 1.0 + f32::EPSILON * LANES as f32;
-        let mut best: Vec<(f32, f32)> = { params.iter().enumerate() }
-            .map(|(at, param)| (given.explained(at, param.scale) * more, param.scale))
-            .collect();
+        if let [param] = params {
+            return self.fit_one(rows, importance, param);
+        }
+        let mut best: Vec<Best> = params.iter().map(|param| Best::of(*param)).collect();
         for finer in FINER {
             let sums = self.sums(rows, importance, params, finer);
             for (at, best) in best.iter_mut().enumerate() {
-                let scale = nearest(self.scale, sums.products[at] / sums.squares[at]);
-                let explained = sums.explained(at, scale);
-                if explained > best.0 {
-                    *best = (explained, scale);
-                }
+                best.take(self.scale, sums.products[at], sums.squares[at]);
             }
         }
-        for (param, (_, scale)) in params.iter_mut().zip(best) {
-            if self.is_plain(*param) {
-                param.scale = scale;
-            }
+        for (param, best) in params.iter_mut().zip(best) {
+            best.settle(self, param);
         }
+    }
+
+    /// The same for one column, without memory.
+    fn fit_one(&self, rows: &[f32], importance: &[f32], param: &mut Param) {
+        let (first, last) = self.limits();
+        let ends = (first - param.zero, last - param.zero);
+        let mut best = Best::of(*param);
+        for finer in FINER {
+            let (product, square) = sums_of_one(rows, importance, finer / param.scale, ends);
+            best.take(self.scale, product, square);
+        }
+        best.settle(self, param);
     }
 
     /// Whether the sums of squares of a column are finite, and keep their digits.
@@ -67,10 +72,6 @@ impl Scheme {
 
     fn sums(&self, rows: &[f32], importance: &[f32], params: &[Param], finer: f32) -> Sums {
         let (first, last) = self.limits();
-        if let [param] = params {
-            let ends = (first - param.zero, last - param.zero);
-            return sums_of_one(rows, importance, finer / param.scale, ends);
-        }
         let inverse: Vec<f32> = params.iter().map(|param| finer / param.scale).collect();
         let low: Vec<f32> = params.iter().map(|param| first - param.zero).collect();
         let high: Vec<f32> = params.iter().map(|param| last - param.zero).collect();
@@ -89,10 +90,40 @@ impl Scheme {
     }
 }
 
-impl Sums {
-    /// By how much the squared error of a column is below the one of zeros.
-    fn explained(&self, at: usize, scale: f32) -> f32 {
-        scale * (2.0 * self.products[at] - scale * self.squares[at])
+/// The scale of a column that is the best so far.
+struct Best {
+    scale: f32,
+    /// By how much the squared error is below the one of zeros; unknown for the first scale.
+    explained: Option<f32>,
+}
+
+impl Best {
+    fn of(covering: Param) -> Self {
+        Self { scale: covering.scale, explained: None }
+    }
+
+    /// Takes the scale that fits codes best if it is better.
+    ///
+    /// # Arguments
+    /// * `dtype`: The type of scales.
+    /// * `product`, `square`: The [sums](Sums) for the codes; the first are those of the scale that
+    ///   clips no number.
+    fn take(&mut self, dtype: DType, product: f32, square: f32) {
+        let explained = |scale: f32| scale * (2.0 * product - scale * square);
+        let least = { self.explained }
+            .unwrap_or_else(|| explained(self.scale) * (1.0 + f32::EPSILON * LANES as f32));
+        let scale = nearest(dtype, product / square);
+        let found = explained(scale);
+        let is_better = found > least;
+        self.explained = Some(if is_better { found } else { least });
+        self.scale = if is_better { scale } else { self.scale };
+    }
+
+    /// Gives the scale to a column whose sums can be trusted.
+    fn settle(self, scheme: &Scheme, param: &mut Param) {
+        if scheme.is_plain(*param) {
+            param.scale = self.scale;
+        }
     }
 }
 
@@ -100,8 +131,13 @@ fn code(scaled: f32, low: f32, high: f32) -> f32 {
     scaled.max(low).min(high) + MAGIC - MAGIC
 }
 
-/// The sums of one column, which the processor adds side by side.
-fn sums_of_one(rows: &[f32], importance: &[f32], inverse: f32, (low, high): (f32, f32)) -> Sums {
+/// The [sums](Sums) of one column, which the processor adds side by side.
+fn sums_of_one(
+    rows: &[f32],
+    importance: &[f32],
+    inverse: f32,
+    (low, high): (f32, f32),
+) -> (f32, f32) {
     let (mut products, mut squares) = ([0.0; LANES], [0.0; LANES]);
     let mut add = |x: &[f32; LANES], counts: &[f32; LANES]| {
         for i in 0..LANES {
@@ -113,13 +149,15 @@ fn sums_of_one(rows: &[f32], importance: &[f32], inverse: f32, (low, high): (f32
     let (x, x_rest) = rows.as_chunks::<LANES>();
     let (counts, counts_rest) = importance.as_chunks::<LANES>();
     x.iter().zip(counts).for_each(|(x, counts)| add(x, counts));
-    let pad = |rest: &[f32]| {
-        let mut all = [0.0; LANES];
-        all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        all
-    };
-    add(&pad(x_rest), &pad(counts_rest));
-    Sums { products: vec![products.iter().sum()], squares: vec![squares.iter().sum()] }
+    if !x_rest.is_empty() {
+        let pad = |rest: &[f32]| {
+            let mut all = [0.0; LANES];
+            all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            all
+        };
+        add(&pad(x_rest), &pad(counts_rest));
+    }
+    (products.iter().sum(), squares.iter().sum())
 }
 
 /// The nearest number in the type of scales.
