@@ -33,6 +33,9 @@ pub enum Training {
     Eval,
     /// Report an error that lists all of them.
     Error,
+    /// Let them behave the same, by ONNX's nodes for training: `BatchNormalization` with
+    /// `training_mode` also gives the new running statistics. For runtimes that train.
+    Train,
 }
 
 serde_plain::derive_display_from_serialize!(Training);

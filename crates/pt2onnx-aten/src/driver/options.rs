@@ -43,6 +43,9 @@ pub struct Options<'a> {
     pub default_dtype: DType,
     /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
     pub assume_finite: bool,
+    /// Whether ONNX's nodes for training are written, for runtimes that train:
+    /// `BatchNormalization` with `training_mode`.
+    pub training_nodes: bool,
     /// How much metadata the model gets.
     pub metadata: Provenance,
     /// Whether the files in stack traces lose their folders.
@@ -62,6 +65,7 @@ impl Default for Options<'_> {
             aten_nodes: false,
             default_dtype: DType::F32,
             assume_finite: false,
+            training_nodes: false,
             metadata: Provenance::default(),
             strip_paths: false,
             originals: None,

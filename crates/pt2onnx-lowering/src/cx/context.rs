@@ -30,6 +30,8 @@ pub struct Numbers {
     pub assume_finite: bool,
     /// PyTorch's default type of floats, for nodes without recorded types.
     pub default_dtype: DType,
+    /// Whether ONNX's nodes for training are written, for runtimes that train.
+    pub training_nodes: bool,
 }
 
 /// How a lowering is called.
@@ -73,6 +75,12 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// is of floats, and [`Numbers::assume_finite`] is not set.
     pub fn propagates_nan(&self, x: Value) -> bool {
         !self.numbers.assume_finite && self.dtype(x).is_float()
+    }
+
+    /// Whether what behaves as in training becomes ONNX's nodes for training
+    /// ([`Numbers::training_nodes`]).
+    pub fn writes_training_nodes(&self) -> bool {
+        self.numbers.training_nodes
     }
 
     /// How the lowering gets complex arguments.

@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Failure, of_lowering, of_passes},
     options::Options,
-    training::TrainingOps,
+    training::{Training, TrainingOps},
 };
 use pt2onnx_aten::{Provenance, Registry, emitted};
 use pt2onnx_fx::{ExportedProgram, passes};
@@ -77,6 +77,7 @@ pub(super) fn lowering_options(options: &Options) -> pt2onnx_aten::Options<'stat
         aten_nodes: options.aten_nodes,
         default_dtype: options.default_dtype.dtype(),
         assume_finite: options.assume_finite,
+        training_nodes: options.training == Training::Train,
         metadata: Provenance::None,
         strip_paths: options.strip_paths,
         originals: None,

@@ -98,6 +98,8 @@ struct BatchNorm {
     mean: Value,
     /// Biased variance of each channel.
     variance: Value,
+    /// The new running statistics, if a node has computed them from the biased variance.
+    updated: Option<[Value; 2]>,
 }
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1):
@@ -105,6 +107,13 @@ struct BatchNorm {
 /// ones. Variances of float64 get the rest of `eps`: ONNX's epsilon is a float32.
 fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let (x, weight, bias) = (args.input, args.weight, args.bias);
+    if cx.writes_training_nodes()
+        && args.trains()
+        && can_train(cx, x)
+        && let Some(running) = args.running_mean.zip(args.running_var)
+    {
+        return Ok(trained_batch_norm(cx, args, running));
+    }
     let (mean, variance) = match (args.trains(), args.running_mean, args.running_var) {
         (false, Some(mean), Some(var)) => (mean, var),
         (false, ..) => {
@@ -122,12 +131,10 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
         }
     };
     if has_no_elements(&cx.shape(x)) {
-        return Ok(BatchNorm { result: x, mean, variance });
+        return Ok(BatchNorm { result: x, mean, variance, updated: None });
     }
-    let channels = [cx.dim(x, 1)];
     let dtype = weight.or(bias).map_or(cx.dtype(x), |v| cx.dtype(v));
-    let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
-    let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
+    let [scale, shift] = affine(cx, args);
     let epsilon = args.eps as f32;
     // A batch of one with its own statistics is an instance.
     let one = args.trains() && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
@@ -141,7 +148,45 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
         let options = attrs::BatchNormalization { epsilon, ..Default::default() };
         cx.batch_normalization(x, scale, shift, mean, exact, options)
     };
-    Ok(BatchNorm { result, mean, variance })
+    Ok(BatchNorm { result, mean, variance, updated: None })
+}
+
+/// Weight and bias of each channel: 1 and 0 where there are none.
+fn affine(cx: &Cx, args: &BatchNormArgs) -> [Value; 2] {
+    let channels = [cx.dim(args.input, 1)];
+    let dtype = args.weight.or(args.bias).map_or(cx.dtype(args.input), |v| cx.dtype(v));
+    let scale = args.weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
+    [scale, args.bias.unwrap_or_else(|| cx.full(&channels, 0, dtype))]
+}
+
+/// Whether ONNX's node for training gives PyTorch's numbers: its epsilon is a float32.
+fn can_train(cx: &Cx, x: Value) -> bool {
+    cx.dtype(x) != DType::F64 && cx.rank(x) > 1 && !has_no_elements(&cx.shape(x))
+}
+
+/// [`batch_norm`] in training as one node. Mean and variance are computed if an output needs them.
+fn trained_batch_norm(cx: &Cx, args: &BatchNormArgs, running: (Value, Value)) -> BatchNorm {
+    let (x, [scale, shift]) = (args.input, affine(cx, args));
+    let options = attrs::BatchNormalization {
+        epsilon: args.eps as f32,
+        momentum: (1.0 - args.momentum) as f32,
+        training_mode: true,
+    };
+    // The node gets running statistics only if the program has some: ONNX Runtime writes into them.
+    let made = cx.batch_normalization_n(3, x, scale, shift, running.0, running.1, options);
+    let updated = [made[1], made[2]];
+    let axes: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != 1).collect();
+    let is_read = cx.is_used(1) || cx.is_used(2);
+    let (mean, variance) = if is_read { moments(cx, x, &axes) } else { updated.into() };
+    BatchNorm { result: made[0], mean, variance, updated: Some(updated) }
+}
+
+/// The running variance after an update with the biased variance of `n` elements, as one with the
+/// unbiased variance: `updated + (updated - (1 - momentum) running) / (n - 1)`.
+fn unbiased_update(cx: &Cx, args: &BatchNormArgs, running: Value, updated: Value) -> Value {
+    let others = &cx.numel(args.input).floor_div(&cx.dim(args.input, 1)) - 1;
+    let added = cx.sub(updated, cx.mul(running, 1.0 - args.momentum));
+    cx.add(updated, cx.div(added, cx.cast(cx.size(&others), cx.dtype(updated))))
 }
 
 /// Mean and biased variance over `axes`, which the results do not have. float16 and bfloat16 are
@@ -208,6 +253,10 @@ fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outpu
             let running = cx.cast(running, dtype);
             if !args.trains() {
                 return running;
+            }
+            if let Some(updated) = norm.updated.map(|updated| updated[i]) {
+                let exact = [updated, unbiased_update(cx, args, running, updated)];
+                return cx.cast(exact[i], dtype);
             }
             let n = |e: &Expr| cx.cast(cx.size(e), cx.dtype(now));
             let now = match i {
