@@ -25,10 +25,10 @@ use std::{cell::Cell, ptr::NonNull};
 /// A translation, or what translations call.
 #[derive(FromPyObject)]
 pub enum Translation {
-    /// The name or the schema of the op that a function translates, and the function: `f(scope,
-    /// args)`, where args are (name, by name, value). It returns values, or None for an output that
-    /// nothing uses.
-    Function(String, Py<PyAny>),
+    /// The name or the schema of the op that a function translates, the function, and whether it is
+    /// for complex tensors: `f(scope, args)`, where args are (name, by name, value). It returns
+    /// values, or None for an output that nothing uses.
+    Function(String, Py<PyAny>, bool),
     /// An ONNX model with functions that translations call.
     #[pyo3(transparent)]
     Library(PyBackedBytes),
@@ -38,11 +38,15 @@ pub enum Translation {
 pub fn register(registry: &mut Registry, translations: Vec<Translation>) -> PyResult<()> {
     for translation in translations {
         match translation {
-            Translation::Function(op, function) => {
+            Translation::Function(op, function, is_complex) => {
                 let lowering = move |cx: &Cx, args: Vec<GivenArg>| {
                     Python::attach(|py| call(py, &function, cx, args))
                 };
-                registry.register_untyped(op, lowering);
+                if is_complex {
+                    registry.register_untyped_complex(op, lowering);
+                } else {
+                    registry.register_untyped(op, lowering);
+                }
             }
             Translation::Library(model) => {
                 let model = writer::from_bytes(Bytes::from_owner(model));

@@ -95,8 +95,8 @@ fn arguments_by_name() {
 
 #[test]
 fn what_is_given_goes_before_what_is_built_in() {
-    let mut registry = Registry::with(TABLE);
-    let text = export(Registry::with(TABLE), program(None)).unwrap();
+    let mut registry = Registry::with(TABLE).unwrap();
+    let text = export(Registry::with(TABLE).unwrap(), program(None)).unwrap();
     assert_eq!((text.matches("Tanh").count(), text.matches("Sigmoid").count()), (4, 0));
 
     let relu = |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) };
@@ -122,7 +122,7 @@ fn what_is_given_goes_before_what_is_built_in() {
 /// A complex variant is for nodes with complex tensors; this program has none.
 #[test]
 fn complex_variants() {
-    let mut registry = Registry::with(TABLE);
+    let mut registry = Registry::with(TABLE).unwrap();
     let conjugate = |cx: &Cx, x: Complex| -> Lowered { Ok(x.conj(cx).value(cx)) };
     registry.register_complex(SCHEMA, conjugate).unwrap();
     let kinds = registry.functions("mylib::squash");

@@ -67,6 +67,7 @@ impl<'a> Driver<'a> {
             numbers: Numbers {
                 assume_finite: options.assume_finite,
                 default_dtype: options.default_dtype,
+                training_nodes: options.training_nodes,
             },
             errors: Error::default(),
             partial: false,
@@ -213,8 +214,9 @@ impl<'a> Driver<'a> {
                     Call { outputs: recorded, mode, ..Call::default() },
                 )?
             }
-            Custom::Untyped { lower, .. } => {
-                let cx = self.cx(Call { outputs: recorded, ..Call::default() });
+            Custom::Untyped { lower, complex, .. } => {
+                let mode = if *complex { Mode::Complex } else { Mode::Real };
+                let cx = self.cx(Call { outputs: recorded, mode, ..Call::default() });
                 lower(&cx, GivenArg::all(&cx, &node.args)?)?
             }
             Custom::Function(library, i) => {

@@ -2,7 +2,7 @@
 
 use super::{
     Registry,
-    translation::{Custom, RegisterError},
+    translation::{Custom, RegisterError, Untyped},
 };
 use crate::{Cx, Function, GivenArg, Lowered, Outputs, Parameters, Schema, args::Claims};
 use pt2onnx_ir::{Model, ParseError};
@@ -54,11 +54,24 @@ impl Registry {
         op: impl Into<String>,
         lowering: impl Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync + 'static,
     ) {
-        let op = op.into();
+        self.add_untyped(op.into(), false, Arc::new(lowering));
+    }
+
+    /// Registers a lowering as [`register_untyped`](Self::register_untyped) does, for nodes that
+    /// take or give complex tensors, which it has as real/imaginary pairs in a last dimension.
+    pub fn register_untyped_complex(
+        &mut self,
+        op: impl Into<String>,
+        lowering: impl Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync + 'static,
+    ) {
+        self.add_untyped(op.into(), true, Arc::new(lowering));
+    }
+
+    fn add_untyped(&mut self, op: String, complex: bool, lower: Untyped) {
         let name = op.split('(').next().unwrap_or_default().trim().to_owned();
         let text = Schema::parse(&op).is_ok().then_some(op);
         let custom = self.custom.entry(name).or_default();
-        custom.push(Custom::Untyped { text, lower: Arc::new(lowering) });
+        custom.push(Custom::Untyped { text, lower, complex });
     }
 
     /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables

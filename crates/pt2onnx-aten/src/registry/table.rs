@@ -1,6 +1,6 @@
 //! The registry's tables, and how it finds the translation of an op.
 
-use super::translation::{Custom, Translation};
+use super::translation::{Custom, RegisterError, Translation};
 use crate::{AtenOp, Schema, ops};
 use dashmap::DashMap;
 use pt2onnx_ir::{Model, schema};
@@ -42,8 +42,12 @@ impl Ops {
 
 impl Registry {
     /// A registry of the built-in ops and of `more`, which replace built-in ones of the same name.
-    pub fn with(more: &'static [AtenOp]) -> Self {
-        Self { ops: Ops::with(more), ..Self::default() }
+    ///
+    /// # Errors
+    /// The first row of `more` whose schema cannot be read, or whose parameters do not fit it.
+    pub fn with(more: &'static [AtenOp]) -> Result<Self, RegisterError> {
+        more.iter().try_for_each(|row| row.check().map_err(RegisterError::Parameters))?;
+        Ok(Self { ops: Ops::with(more), ..Self::default() })
     }
 
     /// Whether the op of that name (`aten::add.Tensor`) has a translation.
@@ -91,8 +95,10 @@ impl Registry {
     pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
         let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
         custom.find(|c| match c {
-            Custom::Closure { complex: c, .. } => *c == complex,
-            Custom::Untyped { .. } | Custom::Function(..) => !complex,
+            Custom::Closure { complex: c, .. } | Custom::Untyped { complex: c, .. } => {
+                *c == complex
+            }
+            Custom::Function(..) => !complex,
         })
     }
 

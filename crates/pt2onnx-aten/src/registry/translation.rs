@@ -31,7 +31,7 @@ pub(crate) enum Custom {
     /// A lowering.
     Closure { schema: Arc<Schema>, text: String, lower: Closure, complex: bool },
     /// A lowering that takes whatever a node is given. The schema may be known all the same.
-    Untyped { text: Option<String>, lower: Untyped },
+    Untyped { text: Option<String>, lower: Untyped, complex: bool },
     /// An ONNX function: the number of its model in the registry, and its number in that model.
     Function(usize, usize),
 }

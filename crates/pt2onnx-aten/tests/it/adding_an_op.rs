@@ -77,7 +77,7 @@ fn inferred_by(registry: &Registry, call: &str) -> String {
 
 #[test]
 fn made_up_ops_are_translated_and_typed() {
-    let registry = Registry::with(OPS);
+    let registry = Registry::with(OPS).unwrap();
     for (call, operators, types) in [
         ("mylib.column(x: f32[s0, 4], 1) -> f32[s0]", "Gather", "float32[s0]"),
         ("mylib.column(x: c64[s0, 4], 1) -> c64[s0]", "Gather", "complex64[s0]"),

@@ -80,7 +80,7 @@ static OPS: &[AtenOp] = &[
 #[test]
 fn fields_are_bound_by_name() {
     assert!(OPS.iter().all(|op| op.check().is_ok()));
-    let registry = Registry::with(OPS);
+    let registry = Registry::with(OPS).unwrap();
     let calls = [
         "mylib.biased(3.0, b: f32[2], x: f32[2]) -> f32[2]",
         "mylib.doubled(x: f32[2]) -> f32[2]",
@@ -103,7 +103,12 @@ fn rows_that_do_not_fit_their_schemas() {
         op!("mylib::given_twice(Tensor self, float factor) -> Tensor", scale, factor = 2.0),
         op!("mylib::given_in_vain(Tensor self, float factor) -> Tensor", scale, n = 2),
         op!("mylib::unreadable", scale),
+        op!("nameless(Tensor self, float factor) -> Tensor", scale),
     ];
+    for row in ROWS.chunks(1) {
+        let error = Registry::with(row).map(drop).unwrap_err();
+        assert_eq!(Some(error.to_string()), row[0].check().err());
+    }
     let errors: Vec<String> = ROWS.iter().filter_map(|row| row.check().err()).collect();
     assert_eq!(errors.len(), ROWS.len());
     insta::assert_snapshot!(errors.join("\n"), @"
@@ -113,6 +118,7 @@ fn rows_that_do_not_fit_their_schemas() {
     mylib::given_twice: the row gives a value for `factor`, which is a parameter of the schema
     mylib::given_in_vain: the function does not take `n`, which has no default
     `mylib::unreadable` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
+    `nameless(Tensor self, float factor) -> Tensor` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
     ");
 }
 
