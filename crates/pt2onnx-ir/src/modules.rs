@@ -1,7 +1,7 @@
 //! Calls of modules in the source program, to which the origins of nodes refer.
 
 use crate::{
-    Model, ModuleCall, Origin,
+    Attributes, Model, ModuleCall, Origin,
     ids::{ModuleId, NodeId},
 };
 
@@ -11,6 +11,13 @@ impl Model {
         call.depth = call.parent.map_or(0, |parent| self[parent].depth.saturating_add(1));
         self.modules.push(call);
         ModuleId::new(self.modules.len() - 1)
+    }
+
+    /// Sets the attributes of each module ([`ModuleCall::attributes`]).
+    pub fn set_module_attributes(&mut self, of: impl Fn(&ModuleCall) -> Option<Attributes>) {
+        for call in &mut self.modules {
+            call.attributes = of(call);
+        }
     }
 
     /// All calls of modules. A call comes after the call that made it.
@@ -57,7 +64,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attributes, InsertPoint};
+    use crate::InsertPoint;
 
     #[test]
     fn nodes_belong_to_the_innermost_common_call() {

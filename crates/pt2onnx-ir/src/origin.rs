@@ -1,6 +1,6 @@
 //! Names, metadata, and the origins of nodes in the source program.
 
-use crate::{SharedText, ids::ModuleId};
+use crate::{Attributes, SharedText, ids::ModuleId};
 use smol_str::SmolStr;
 use std::{borrow::Cow, sync::Arc};
 
@@ -23,6 +23,10 @@ pub struct ModuleCall {
     pub class: Name,
     /// Metadata for a node that stands for the call.
     pub metadata: Metadata<SharedText>,
+    /// Attributes of the module for a node that calls its function. With them, even if there are
+    /// none, other attributes of the function have names as torch.onnx.export gives them:
+    /// `inferred::Conv_strides`.
+    pub attributes: Option<Attributes>,
     pub(crate) depth: u32,
 }
 

@@ -3,11 +3,19 @@
 use pt2onnx::{Options, SaveOptions, Spelling, in_words};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
+/// The key of attributes of modules, which files of options have not.
+const MODULE_ATTRIBUTES: &str = "module-attributes";
+
 /// Reads options. Missing ones have their defaults.
 pub fn read(json: &str) -> PyResult<Options> {
-    let mut options: Options = serde_json::from_str(json)
-        .map_err(|e| PyValueError::new_err(wrong(json).unwrap_or(e.to_string())))?;
+    let invalid = |e: serde_json::Error| PyValueError::new_err(e.to_string());
+    let mut given: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(json).map_err(invalid)?;
+    let attributes = given.remove(MODULE_ATTRIBUTES).map(serde_json::from_value);
+    let mut options: Options = serde_json::from_value(given.clone().into())
+        .map_err(|e| PyValueError::new_err(wrong(given).unwrap_or(e.to_string())))?;
     options.spelling = Spelling::Snake;
+    options.module_attributes = attributes.transpose().map_err(invalid)?;
     Ok(options)
 }
 
@@ -18,8 +26,7 @@ pub fn opset(json: &str) -> Option<u32> {
 }
 
 /// Which option cannot be, and why.
-fn wrong(json: &str) -> Option<String> {
-    let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;
+fn wrong(given: serde_json::Map<String, serde_json::Value>) -> Option<String> {
     given.into_iter().find_map(|(key, value)| {
         let why = serde_json::from_value::<Options>(serde_json::json!({ &key: value })).err()?;
         let parameter = key.replace('-', "_");

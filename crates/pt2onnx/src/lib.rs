@@ -65,7 +65,7 @@ pub use error::{Error, Failed, Failure, Reason};
 pub use exporter::{Exporter, Source};
 pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use merge_models::JoinError;
-pub use modules::ModuleError;
+pub use modules::{ModuleAttributes, ModuleError};
 pub use naming::NameError;
 pub use options::{
     Assign, Bytes, Choice, DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, FlagKind,

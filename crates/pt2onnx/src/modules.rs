@@ -1,9 +1,14 @@
 //! Functions of the calls of modules
 //! ([`Options::module_functions`](crate::Options::module_functions)).
 
-use pt2onnx_ir::{Model, ModuleCall};
+use crate::options::Options;
+use pt2onnx_ir::{Attribute, Attributes, Model, ModuleCall};
 use pt2onnx_report::{Warning, WarningKind};
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Attributes by the paths of modules.
+pub type ModuleAttributes = BTreeMap<String, serde_json::Map<String, Value>>;
 
 /// The word for all modules.
 const ALL: &str = "all";
@@ -40,11 +45,20 @@ fn choice(classes: &[String], paths: &[String]) -> String {
 /// path.
 pub(crate) fn outline(
     model: &mut Model,
-    given: &[String],
+    options: &Options,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ModuleError> {
+    let given = &options.module_functions;
     if given.is_empty() {
         return Ok(());
+    }
+    if let Some(attributes) = &options.module_attributes {
+        model.set_module_attributes(|call| {
+            let own = attributes.get(call.path.as_str()).into_iter().flatten();
+            let own =
+                own.filter_map(|(name, value)| Some((name.clone().into(), attribute(value)?)));
+            Some(own.collect::<Attributes>())
+        });
     }
     let chosen: Vec<bool> = {
         let is_chosen = |call: &ModuleCall| given.iter().any(|given| is_meant(given, call));
@@ -72,6 +86,24 @@ pub(crate) fn outline(
         warnings.push(Warning::new(WarningKind::Functions, text));
     }
     Ok(())
+}
+
+/// A value as an attribute; `None` if ONNX has none for it.
+fn attribute(value: &Value) -> Option<Attribute> {
+    let int = |v: &Value| v.as_bool().map(i64::from).or_else(|| v.as_i64());
+    let float = |v: &Value| v.as_f64().map(|f| f as f32);
+    match value {
+        Value::String(text) => Some(Attribute::String(text.clone())),
+        Value::Array(items) if items.is_empty() => None,
+        Value::Array(items) => {
+            let ints = || items.iter().map(int).collect::<Option<_>>().map(Attribute::Ints);
+            let floats = || items.iter().map(float).collect::<Option<_>>().map(Attribute::Floats);
+            let text = |v: &Value| v.as_str().map(str::to_owned);
+            let texts = || items.iter().map(text).collect::<Option<_>>().map(Attribute::Strings);
+            ints().or_else(floats).or_else(texts)
+        }
+        _ => int(value).map(Attribute::Int).or_else(|| float(value).map(Attribute::Float)),
+    }
 }
 
 /// The calls that can become functions.

@@ -47,17 +47,24 @@ pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
         generalise(model, &alike);
         for (i, Alike { body, .. }) in alike.iter().enumerate() {
             let given = parameters.iter().map(|p| (p.name.clone().into(), p.values[i].clone()));
-            let given = given.collect();
+            let own = model[body.module].attributes.clone().unwrap_or_default();
+            let given = given.chain(own).collect();
             let name_of_call = call_name(model, body);
             model.set_op(body.made.call, name.clone());
             let call = &mut model[body.made.call];
             (call.domain, call.attributes) = (domain.clone().into(), given);
             call.name = name_of_call;
         }
+        let own: BTreeSet<String> = alike
+            .iter()
+            .flat_map(|alike| model[alike.body.module].attributes.iter().flatten())
+            .map(|(name, _)| name.to_string())
+            .collect();
         let mut bodies = alike.into_iter().map(|alike| alike.body);
         if let Some(first) = bodies.next() {
             let function = Function::new(domain, name, first.made.body);
-            let function = complete(model, &first, function, &parameters);
+            let mut function = complete(model, &first, function, &parameters);
+            function.attributes.extend(own);
             model.imports.entry(function.domain.clone()).or_insert(1);
             model.functions.push(function);
         }
@@ -80,6 +87,7 @@ fn parameters(model: &Model, bodies: &[Alike]) -> Vec<Parameter> {
     let Some((first, others)) = bodies.split_first() else {
         return parameters;
     };
+    let inferred = model[first.body.module].attributes.is_some();
     for (i, &slot) in first.slots.iter().enumerate() {
         let value = slot.get(model);
         let differs = |other: &Alike| match (&value, other.slots[i].get(model)) {
@@ -91,7 +99,7 @@ fn parameters(model: &Model, bodies: &[Alike]) -> Vec<Parameter> {
         }
         let values = bodies.iter().filter_map(|body| body.slots[i].get(model));
         let values: Vec<Attribute> = values.collect();
-        let base = name_of(model, slot);
+        let base = if inferred { inferred_name(model, slot) } else { name_of(model, slot) };
         let alike = called.entry(base.clone()).or_default();
         let equal = |p: &&usize| {
             let known = &parameters[**p].values;
@@ -101,7 +109,8 @@ fn parameters(model: &Model, bodies: &[Alike]) -> Vec<Parameter> {
             parameters[equal].slots.push(slot);
             continue;
         }
-        let numbered = (alike.len().max(1)..).map(|n| format!("{base}_{n}"));
+        let separator = if inferred { '.' } else { '_' };
+        let numbered = (alike.len().max(1)..).map(|n| format!("{base}{separator}{n}"));
         let mut free = std::iter::once(base.clone()).chain(numbered);
         let name = free.find(|name| taken.insert(name.clone())).unwrap_or_default();
         alike.push(parameters.len());
@@ -124,6 +133,19 @@ fn name_of(model: &Model, slot: Slot) -> String {
     };
     // Many inputs are just called A, B or X.
     name.filter(|name| name.len() > 1).unwrap_or_else(|| "value".to_owned())
+}
+
+/// The name that torch.onnx.export gives to it: operator and attribute. There, constants are nodes.
+fn inferred_name(model: &Model, slot: Slot) -> String {
+    let attribute = match slot {
+        Slot::Attribute(node, i) => {
+            let name = model[node].attributes.get(i).map(|(name, _)| name.as_ref());
+            name.map(|name| (model[node].op(), name))
+        }
+        Slot::Constant(_) => None,
+    };
+    let (op, name) = attribute.unwrap_or(("Constant", "value"));
+    format!("inferred::{op}_{name}")
 }
 
 /// Forgets sizes of values in the first body that are others in another body.

@@ -25,9 +25,9 @@ pub use io_names::IoNames;
 pub use kv_names::KvNames;
 pub use value::{Bytes, Choice, FlagKind, Item, OptionValue, Pairs, in_words, parse_bytes};
 
-use crate::training::Training;
 #[cfg(doc)]
 use crate::{exporter::Exporter, ir_version::IR_VERSIONS};
+use crate::{modules::ModuleAttributes, training::Training};
 use pt2onnx_aten::{Mutations, Provenance, UnsupportedOps};
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Spelling};
 #[cfg(doc)]
@@ -315,6 +315,11 @@ declare_options! {
     /// How errors and warnings spell options; as the serialised form does by default, which has no
     /// entry for it.
     skip spelling: Spelling;
+
+    /// Attributes of modules by their paths, for the calls of their functions: numbers, texts,
+    /// truth values, and lists of these. With them, functions have attributes as those of
+    /// torch.onnx.export: others have the prefix `inferred::`.
+    skip module_attributes: Option<ModuleAttributes>;
 }
 
 pub(crate) use setters as option_setters;

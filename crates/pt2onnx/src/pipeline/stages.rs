@@ -242,7 +242,7 @@ pub(super) fn fit(cx: &mut StageCx) -> Result<(), Error> {
 }
 
 pub(super) fn functions(cx: &mut StageCx) -> Result<(), Error> {
-    Ok(modules::outline(&mut cx.model, &cx.options.module_functions, &mut cx.warnings)?)
+    Ok(modules::outline(&mut cx.model, cx.options, &mut cx.warnings)?)
 }
 
 pub(super) fn ir_version(cx: &mut StageCx) -> Result<(), Error> {
