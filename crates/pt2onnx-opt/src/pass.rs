@@ -412,9 +412,10 @@ fn fuse_with(
     fusions: &Fusions,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
-    let (careful, fusions) = (fusions.careful, fusions.read().unwrap_or_default());
+    let (careful, read) = (fusions.careful, fusions.read());
+    debug_assert!(read.is_ok(), "a standard pattern cannot be read: {read:?}");
     let (opset, constants) = (options.opset.min(graph.opset), replaceable(options));
-    fusion::run(graph, opset, fusions, careful, &constants, applied)
+    fusion::run(graph, opset, read.unwrap_or_default(), careful, &constants, applied)
 }
 
 /// The constants that fusions may replace.

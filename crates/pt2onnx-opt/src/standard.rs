@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::{fuse::double_relu::DOUBLE_RELU, optimize};
     use pt2onnx_ir::Model;
-    use std::{fs, path::Path};
+    use std::{collections::BTreeSet, fs, path::Path};
 
     /// The standard passes, and the example of docs/adding-a-pass.md.
     fn all() -> impl Iterator<Item = &'static Pass> {
@@ -132,6 +132,21 @@ mod tests {
             let right = text.is_some_and(|text| text.contains(&item) && text.contains(&row));
             assert!(right, "{}", pass.name);
         }
+    }
+
+    /// A pass in a file that is not listed never runs.
+    #[test]
+    fn all_passes_are_listed() {
+        let known: BTreeSet<String> =
+            all().map(|pass| pass.name.replace('-', "_").to_uppercase()).collect();
+        let src = concat!(env!("CARGO_MANIFEST_DIR"), "/src/**/*.rs");
+        let mut found = BTreeSet::new();
+        for path in glob::glob(src).unwrap() {
+            let text = fs::read_to_string(path.unwrap()).unwrap();
+            let lines = text.lines().filter_map(|l| l.strip_prefix("pub(crate) static "));
+            found.extend(lines.filter_map(|l| Some(l.strip_suffix(": Pass = Pass {")?.to_owned())));
+        }
+        assert_eq!(found, known);
     }
 
     #[test]

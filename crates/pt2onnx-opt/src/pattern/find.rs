@@ -67,6 +67,7 @@ impl Pattern {
             output,
             attributes: Vec::new(),
             constants: None,
+            of: &self.0,
         };
         solve(model, &[(&self.0, output)], empty, &complete)
     }

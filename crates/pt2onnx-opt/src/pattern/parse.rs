@@ -1,7 +1,10 @@
 //! Reading patterns from text.
 
 use super::part::{NodePart, Part, Pattern, commutes};
-use pt2onnx_ir::{Name, OpSet};
+use pt2onnx_ir::{
+    Name, OpSet,
+    schema::{self, OpSchema},
+};
 use pt2onnx_symbolic::text::MAX_NESTING;
 use std::{str::FromStr, sync::Arc};
 
@@ -118,6 +121,7 @@ impl Parser<'_> {
             let name = self.word().ok().filter(|word| word.parse::<f64>().is_err());
             return Ok(Part::Any { name: name.ok_or("a name after `#`")?, constant: true });
         }
+        let start = self.rest;
         let word = self.word()?;
         if let Ok(number) = word.parse() {
             return Ok(Part::Number(number));
@@ -134,6 +138,12 @@ impl Parser<'_> {
         if self.eat('(') {
             let inputs = self.list(',', ')', "`,` or `)`")?;
             let (domain, op) = word.rsplit_once('.').unwrap_or(("", &word));
+            if domain.is_empty()
+                && let Err(expected) = check_operator(op, inputs.len())
+            {
+                self.rest = start;
+                return Err(expected);
+            }
             return Ok(Part::Node(NodePart {
                 labels: vec![None],
                 output: 0,
@@ -150,6 +160,20 @@ impl Parser<'_> {
     }
 }
 
+/// Checks that some version of ONNX has an operator, with as many inputs.
+fn check_operator(op: &str, inputs: usize) -> Result<(), &'static str> {
+    let versions = schema::versions(op);
+    if versions.is_empty() && !schema::OF_ONNX_RUNTIME.contains(&op) {
+        return Err("an operator of ONNX, or one with its domain,");
+    }
+    let takes = |v: &OpSchema| inputs == 0 || v.input(inputs - 1).is_some();
+    if versions.iter().any(takes) || versions.is_empty() {
+        Ok(())
+    } else {
+        Err("an operator with so many inputs")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Pattern;
@@ -159,6 +183,9 @@ mod tests {
         let nested = |depth| format!("{}x{}", "Relu(".repeat(depth), ")".repeat(depth));
         let deep = format!("{}Relu(x)", "Relu(".repeat(64));
         assert!(nested(63).parse::<Pattern>().is_ok());
+        for text in ["my.Relo(x, y, z)", "Concat(a, b, c, d)", "Clip(x, low)", "Upsample(x)"] {
+            assert!(text.parse::<Pattern>().is_ok(), "{text}");
+        }
         for text in [nested(64), nested(100_000), "?".repeat(100_000), "a:".repeat(100_000)] {
             let error = text.parse::<Pattern>().unwrap_err();
             assert_eq!(error.expected, "a pattern of at most 64 levels");
@@ -175,6 +202,8 @@ mod tests {
             (&deep, "a pattern of at most 64 levels expected at `Relu(x)`"),
             ("a:b:Relu(x)", "an operator after `:` expected at the end"),
             ("Relu(?Neg(x))", "`?` before an operator of another operator expected at `)`"),
+            ("Neg(Relo(x))", "an operator of ONNX, or one with its domain, expected at `Relo(x))`"),
+            ("Neg(Relu(x, y, z))", "an operator with so many inputs expected at `Relu(x, y, z))`"),
         ] {
             let found = text.parse::<Pattern>().unwrap_err().to_string();
             assert_eq!(found, format!("pattern `{text}`: {error}"));

@@ -102,6 +102,21 @@ pub(super) enum ConstantPart {
     Never,
 }
 
+impl Part {
+    /// Whether a value or a node has that name.
+    fn has_name(&self, name: &str) -> bool {
+        match self {
+            Self::Any { name: own, .. } | Self::Constant { name: own, .. } => own == name,
+            Self::Number(_) | Self::Absent => false,
+            Self::Either(all) => all.iter().any(|part| part.has_name(name)),
+            Self::Node(node) => {
+                node.labels.iter().flatten().any(|label| label == name)
+                    || node.inputs.iter().any(|part| part.has_name(name))
+            }
+        }
+    }
+}
+
 /// The nodes that a [`Pattern`] found.
 #[derive(Clone, Debug)]
 pub struct Match<'p> {
@@ -110,20 +125,25 @@ pub struct Match<'p> {
     pub(super) output: Value,
     pub(super) attributes: Vec<(&'p str, Attribute)>,
     pub(super) constants: Option<&'p FoldedConstants>,
+    /// The pattern.
+    pub(super) of: &'p Part,
 }
 
 impl<'p> Match<'p> {
-    /// The value with that name in the pattern. `None` if the pattern has no such name, or it is in
-    /// an alternative that was not found.
+    /// The value with that name in the pattern. `None` if it is in an alternative that was not
+    /// found, or the pattern has no such name; [`get`](Self::get) is for names that it must have.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.names.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
-    /// As [`value`](Self::value), for a name that the pattern must have found.
+    /// As [`value`](Self::value), for a name that the pattern must have found. Debug builds panic
+    /// if the pattern has no such name.
     ///
     /// # Errors
     /// [`NoFusion::NoMatch`]: there is no value of that name.
+    #[track_caller]
     pub fn get(&self, name: &str) -> Result<Value, NoFusion> {
+        debug_assert!(self.of.has_name(name), "the pattern has no name `{name}`");
         self.value(name).ok_or(NoFusion::NoMatch)
     }
 
@@ -137,12 +157,17 @@ impl<'p> Match<'p> {
     ///
     /// # Errors
     /// [`NoFusion::NoMatch`]: no node computes a value of that name.
+    #[track_caller]
     pub fn get_node(&self, cx: &Builder<'_>, name: &str) -> Result<Node, NoFusion> {
+        debug_assert!(self.of.has_name(name), "the pattern has no name `{name}`");
         self.node(cx, name).ok_or(NoFusion::NoMatch)
     }
 
-    /// The only element of the float constant with that name.
+    /// The only element of the float constant with that name. Debug builds panic if the pattern has
+    /// no such name.
+    #[track_caller]
     pub fn number(&self, cx: &Builder<'_>, name: &str) -> Option<f64> {
+        debug_assert!(self.of.has_name(name), "the pattern has no name `{name}`");
         number_of(&cx.model(), self.value(name)?).map(|(_, number)| number)
     }
 
