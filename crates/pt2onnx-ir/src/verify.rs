@@ -2,7 +2,8 @@
 
 use crate::{
     Def, FunctionIndex, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting,
-    par_join::par_join, schema,
+    par_join::par_join,
+    schema::{self, NEWEST_OPSET},
 };
 use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
@@ -19,6 +20,7 @@ pub struct VerifyError {
 }
 
 /// Verifies that a model is valid ONNX:
+/// - It imports an opset up to [`NEWEST_OPSET`], or another domain.
 /// - Bodies form trees: none is in two places, and at most [`MAX_NESTING`](crate::MAX_NESTING) are
 ///   within each other.
 /// - Every value is defined before its use, in the same region or in one around it.
@@ -35,7 +37,7 @@ pub struct VerifyError {
 ///
 /// # Errors
 /// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no
-/// trees, that is the only one.
+/// trees, that is the only one; if opsets are not known, there are only those.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     verify_with(model, false)
 }
@@ -53,10 +55,33 @@ fn verify_with(model: &Model, imported: bool) -> Result<(), Vec<VerifyError>> {
     if let Some((place, what)) = nesting::misplaced(model) {
         return Err(vec![VerifyError { place, what }]);
     }
+    let header = opsets(model);
+    if !header.is_empty() {
+        return Err(header);
+    }
     let (ends_and_nodes, mut errors) =
         par_join(model, || ends_and_nodes(model, imported), || Verifier::new(model).names());
     errors.extend(ends_and_nodes);
     if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// Problems of the opsets that the model and its functions import.
+fn opsets(model: &Model) -> Vec<VerifyError> {
+    let nothing = model.opset == 0 && model.imports.is_empty();
+    let of_model = [("the model".to_owned(), model.opset)];
+    let of_functions = model.functions.iter().filter_map(|function| {
+        Some((format!("function `{}`", function.name), *function.imports.get("")?))
+    });
+    let newer = of_model.into_iter().chain(of_functions).filter(|(_, o)| *o > NEWEST_OPSET);
+    let newer = newer.map(|(place, opset)| VerifyError {
+        place,
+        what: format!("opset {opset} is not known; the newest is {NEWEST_OPSET}"),
+    });
+    let nothing = nothing.then(|| VerifyError {
+        place: "the model".to_owned(),
+        what: "it imports no operators, neither an opset nor another domain".to_owned(),
+    });
+    nothing.into_iter().chain(newer).collect()
 }
 
 /// Problems of inputs, outputs and nodes.

@@ -16,7 +16,7 @@ use ort::{
 };
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::{DType, Tensor};
-use pt2onnx_writer::Weights;
+use pt2onnx_writer::{SaveOptions, Weights};
 use std::{fmt, path::Path};
 use tempfile::TempDir;
 
@@ -87,7 +87,7 @@ impl Session {
     ) -> Result<Self, RunError> {
         let load = RunError::refused;
         let mut builder = configured(options, providers)?;
-        match pt2onnx_writer::to_bytes(model) {
+        match pt2onnx_writer::to_bytes_unverified(model) {
             Ok(bytes) => Ok(Self {
                 session: builder.commit_from_memory(&bytes).map_err(load)?,
                 _weights: None,
@@ -95,7 +95,8 @@ impl Session {
             Err(pt2onnx_writer::Error::TooLarge(_)) => {
                 let folder = tempfile::tempdir().map_err(RunError::Folder)?;
                 let path = folder.path().join("model.onnx");
-                pt2onnx_writer::save(model, &path, Weights::External)?;
+                let options = SaveOptions { verify: false, ..Weights::External.into() };
+                pt2onnx_writer::save(model, &path, options)?;
                 Ok(Self {
                     session: builder.commit_from_file(path).map_err(load)?,
                     _weights: Some(folder),

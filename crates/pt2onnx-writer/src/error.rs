@@ -1,5 +1,6 @@
 //! Errors of writing a model.
 
+use pt2onnx_ir::VerifyError;
 use pt2onnx_tensor::DType;
 use std::path::PathBuf;
 
@@ -102,6 +103,12 @@ pub enum Error {
         /// The bytes it would have.
         u64,
     ),
+    /// The model is not valid ([`verify_untyped`](pt2onnx_ir::verify_untyped)).
+    #[error("the model is not valid ONNX: {}", first(.0))]
+    Invalid(
+        /// All errors.
+        Vec<VerifyError>,
+    ),
     /// ONNX has no such element type.
     #[error("ONNX has no element type {dtype}, which `{name}` has")]
     NoSuchType {
@@ -126,6 +133,15 @@ impl Error {
             std::io::ErrorKind::InvalidData => Self::Values(error),
             _ => Self::Weight(error),
         }
+    }
+}
+
+/// The first error, and the number of others.
+fn first(errors: &[VerifyError]) -> String {
+    match errors {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} (and {} more errors)", rest.len()),
     }
 }
 

@@ -7,9 +7,9 @@
 //! Layer 3, and the one crate that knows both the IR and protobuf. It works on any model in
 //! `pt2onnx-ir`; `examples/build.rs` builds, optimises and writes one.
 //!
-//! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights
-//!   are copied from where they are (mostly a mapped archive) in pieces: memory is O(graph), not
-//!   O(weights). The same model gives the same bytes.
+//! - [`save`] verifies a model and writes it, completely or not at all. Large graphs are encoded in
+//!   parts, weights are copied from where they are (mostly a mapped archive) in pieces: memory is
+//!   O(graph), not O(weights). The same model gives the same bytes.
 //! - [`read`](read()) reads models of any producer.
 //!
 //! ```
@@ -58,7 +58,7 @@ pub use read::{
     ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,
 };
 pub use save::{check, save};
-pub use stream::{Apart, InParts, to_bytes, to_parts};
+pub use stream::{Apart, InParts, to_bytes, to_bytes_unverified, to_parts, to_parts_unverified};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

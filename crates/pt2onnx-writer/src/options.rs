@@ -84,6 +84,9 @@ pub struct SaveOptions {
     /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes
     /// inputs, if not those for which [`is_initializer`](crate::is_initializer) holds.
     pub initializers: Option<BTreeSet<Value>>,
+    /// Whether the model is verified first ([`verify_untyped`](pt2onnx_ir::verify_untyped)), which
+    /// is the default: one that is not valid is then [`Error::Invalid`](crate::Error::Invalid).
+    pub verify: bool,
 }
 
 impl Default for SaveOptions {
@@ -97,6 +100,7 @@ impl Default for SaveOptions {
             allow_external_paths: false,
             keep_initializers_as_inputs: false,
             initializers: None,
+            verify: true,
         }
     }
 }

@@ -33,9 +33,21 @@ const TENSOR_RAW_DATA: u8 = 9 << 3 | 2;
 /// The model with its weights as one file.
 ///
 /// # Errors
-/// [`Error::TooLarge`] above 2 GiB, and other errors that do not concern files.
+/// [`Error::Invalid`], [`Error::TooLarge`] above 2 GiB, and other errors that do not concern files.
 pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
-    let stream = Stream::new(model, &SaveOptions::default())?;
+    bytes(model, &SaveOptions::default())
+}
+
+/// Does the same as [`to_bytes`], for a model that was verified.
+///
+/// # Errors
+/// Those of [`to_bytes`] but [`Error::Invalid`].
+pub fn to_bytes_unverified(model: &Model) -> Result<Bytes, Error> {
+    bytes(model, &SaveOptions { verify: false, ..SaveOptions::default() })
+}
+
+fn bytes(model: &Model, options: &SaveOptions) -> Result<Bytes, Error> {
+    let stream = Stream::new(model, options)?;
     stream.complete()?;
     stream.into_bytes()
 }
@@ -78,9 +90,22 @@ pub struct Apart {
 /// ```
 ///
 /// # Errors
-/// [`Error::TooLarge`] if what is left exceeds 2 GiB, and other errors that do not concern files.
+/// [`Error::Invalid`], [`Error::TooLarge`] if what is left exceeds 2 GiB, and other errors that do
+/// not concern files.
 pub fn to_parts(model: &Model, threshold: u64) -> Result<InParts, Error> {
-    let mut stream = Stream::new(model, &SaveOptions::default())?;
+    parts(model, threshold, &SaveOptions::default())
+}
+
+/// Does the same as [`to_parts`], for a model that was verified.
+///
+/// # Errors
+/// Those of [`to_parts`] but [`Error::Invalid`].
+pub fn to_parts_unverified(model: &Model, threshold: u64) -> Result<InParts, Error> {
+    parts(model, threshold, &SaveOptions { verify: false, ..SaveOptions::default() })
+}
+
+fn parts(model: &Model, threshold: u64, options: &SaveOptions) -> Result<InParts, Error> {
+    let mut stream = Stream::new(model, options)?;
     stream.complete()?;
     let mut weights = Vec::new();
     for Initialiser { proto, tensor } in &mut stream.parts.initialisers {
@@ -117,11 +142,14 @@ struct External<'a> {
 
 impl<'a> Stream<'a> {
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
-        if is_alignment(options.alignment) {
-            Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() })
-        } else {
-            Err(Error::Alignment(options.alignment))
+        if !is_alignment(options.alignment) {
+            return Err(Error::Alignment(options.alignment));
         }
+        let parts = Parts::new(model, options)?;
+        if options.verify {
+            pt2onnx_ir::verify_untyped(model).map_err(Error::Invalid)?;
+        }
+        Ok(Self { parts, files: Vec::new() })
     }
 
     /// Checks that all weights have values.

@@ -12,7 +12,7 @@ use pt2onnx_proto::{
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use pt2onnx_writer::{Error, to_bytes};
+use pt2onnx_writer::{Error, to_bytes_unverified as to_bytes};
 
 fn written(model: &Model) -> ModelProto {
     ModelProto::decode(to_bytes(model).unwrap()).unwrap()

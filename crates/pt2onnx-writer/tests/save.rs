@@ -333,3 +333,38 @@ fn contiguous_parts_of_files_are_linked() {
     let outside = place(&initialisers(&file)[0]).unwrap();
     assert_eq!(outside.0, "../weights");
 }
+
+/// They are not written, unless the caller wants that.
+#[test]
+fn models_that_are_not_valid() {
+    let text = |opset, body| format!("<ir_version: 8, opset_import: [\"\" : {opset}]> {body}");
+    let gelu = text(13, "g (float[2] x) => (float[2] y) { y = Gelu (x) }");
+    let mut twins: Model =
+        text(20, "g (float[2] x, float[2] z) => (float[2] y) { y = Add (x, z) }").parse().unwrap();
+    let input = twins.inputs()[1];
+    twins[input].name = Some("x".into());
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("m.onnx");
+    for (model, expected) in [
+        (gelu.parse::<Model>().unwrap(), "opset 13 has no operator Gelu"),
+        (twins, "value `x`: two values have this name"),
+        (Model::new(999), "the model: opset 999 is not known"),
+        (Model::new(0), "the model: it imports no operators"),
+    ] {
+        let errors = [
+            save(&model, &path, Weights::Auto).map(drop),
+            check(&model, Weights::Auto),
+            to_bytes(&model).map(drop),
+            pt2onnx_writer::to_parts(&model, 8).map(drop),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+        assert!(files(&folder).is_empty());
+        let unchecked = SaveOptions { verify: false, ..SaveOptions::default() };
+        save(&model, &path, unchecked).unwrap();
+        let bytes = pt2onnx_writer::to_bytes_unverified(&model).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        fs::remove_file(&path).unwrap();
+    }
+}

@@ -149,7 +149,7 @@ fn written(model: &Model, function: &Function) -> Option<Vec<u8>> {
     for node in alone.all_nodes() {
         alone[node].name = None;
     }
-    pt2onnx_writer::to_bytes(&alone).ok().map(|bytes| bytes.to_vec())
+    pt2onnx_writer::to_bytes_unverified(&alone).ok().map(|bytes| bytes.to_vec())
 }
 
 /// A function of a model that nodes of the other would call, which mean an operator.

@@ -16,7 +16,7 @@ impl OnnxProgram {
     /// was changed and is not valid.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model))?)
+        Ok(stage("write", || pt2onnx_writer::to_bytes_unverified(&self.model))?)
     }
 
     /// The model as the bytes of one file without its weights of at least `threshold` bytes, and
@@ -27,7 +27,7 @@ impl OnnxProgram {
     /// if the model was changed and is not valid.
     pub fn to_parts(&self, threshold: u64) -> Result<InParts, Error> {
         self.verified()?;
-        Ok(stage("write", || pt2onnx_writer::to_parts(&self.model, threshold))?)
+        Ok(stage("write", || pt2onnx_writer::to_parts_unverified(&self.model, threshold))?)
     }
 
     /// Writes the model to `path`, and weights to `PATH.data` if the exporter's
@@ -71,8 +71,9 @@ impl OnnxProgram {
         Ok(stage("write", || files.model(&self.model, to, &options, progress))?)
     }
 
-    /// The options, with the constants that are weights.
+    /// The options, with the constants that are weights, for a model that was verified.
     fn completed(&self, mut options: SaveOptions) -> SaveOptions {
+        options.verify = false;
         let asks = options.weights == Weights::None || options.keep_initializers_as_inputs;
         if asks && options.initializers.is_none() {
             let is = |value, data: &ValueData| {
@@ -128,6 +129,7 @@ impl OnnxProgram {
     /// The errors of [`save`](Self::save), without those of files.
     pub fn check(&self) -> Result<(), Error> {
         self.verified()?;
-        Ok(pt2onnx_writer::check(&self.model, self.save.clone())?)
+        let options = SaveOptions { verify: false, ..self.save.clone() };
+        Ok(pt2onnx_writer::check(&self.model, options)?)
     }
 }
