@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,12 +15,13 @@ if TYPE_CHECKING:
     import torch
 
     from ._options import ExportOptions
+    from ._types import Destination
 
 
 def export(
     model: torch.nn.Module | torch.export.ExportedProgram | Callable[..., Any],
     args: tuple[object, ...] | torch.Tensor = (),
-    f: str | os.PathLike[str] | io.BytesIO | None = None,
+    f: Destination | None = None,
     *positional: object,
     kwargs: Mapping[str, object] | None = None,
     verbose: bool | None = None,
@@ -39,7 +39,7 @@ def export(
     dump_exported_program: bool = False,
     artifacts_dir: str | os.PathLike[str] = ".",
     export_params: bool = True,
-    keep_initializers_as_inputs: bool = False,
+    keep_initializers_as_inputs: bool | None = False,
     dynamic_axes: Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]] | None = None,
     training: object = None,
     operator_export_type: object = None,
@@ -59,10 +59,11 @@ def export(
             ``torch.onnx.ExportableModule``.
         args: The positional arguments to capture it with. A last one that is a dict holds keywords,
             if ``kwargs`` is not given.
-        f: Where to write the model: a path, or a ``BytesIO``.
+        f: Where to write the model: a path, or an object to write bytes to.
         *positional: More arguments by position, as in torch 1.12.
         kwargs: The keyword arguments to capture it with.
-        verbose: True prints each step, False nothing. By default a line shows the progress on a
+        verbose: True prints each step, and with ``dynamo=False`` the model, whose nodes have the
+            lines of their source. False prints nothing. By default a line shows the progress on a
             terminal.
         input_names, output_names: Names of inputs and outputs in order.
             ``output_names="from-tree"`` names outputs after the keys and fields of the module's
@@ -90,7 +91,8 @@ def export(
         dump_exported_program: Write the captured program to ``artifacts_dir``.
         artifacts_dir: The folder for reports and programs.
         export_params: Whether ``f`` gets the weights.
-        keep_initializers_as_inputs: Whether weights are inputs as well.
+        keep_initializers_as_inputs: Whether weights are inputs as well. None is False, unless
+            ``operator_export_type`` allows nodes of ATen with ``dynamo=False``.
         dynamic_axes: Axes by name of inputs, as ``torch.onnx.export`` had them before
             ``dynamic_shapes``.
         training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them. With
@@ -155,4 +157,4 @@ def export(
         max_regions=max_regions,
         options=options,
     )
-    return Exporter(request.with_positional(positional)).run()
+    return Exporter(request.with_positional(positional).with_former()).run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from collections.abc import Generator, Sequence
 from typing import Any, Protocol, cast
@@ -30,7 +29,7 @@ from ._program import ONNXProgram
 from ._request import ExportRequest
 from ._sources import Options, ProgramSource, ScriptSource, Source
 from ._translation import translations
-from ._types import Args, Kwargs, Model, is_dict
+from ._types import Args, Destination, Kwargs, Model, is_dict, is_path
 from .hf import _caches
 
 _TRAINING = (
@@ -122,6 +121,8 @@ class Exporter:
             made, captured = self._made()
         for one in made.regions or (made,):
             self._complete(one, captured)
+            if self._legacy and request.verbose:
+                print(f"Exported graph: {one.to_text()}")
         # A frozen module in TorchScript has no mode.
         training = getattr(request.model, "training", False)
         for kind, text in made._native.warnings(grouped=True):
@@ -187,16 +188,19 @@ class Exporter:
     def _options(self) -> Options:
         request = self._request
         names, kind = request.output_names, request.operator_export_type
-        to_file = request.f is not None and not isinstance(request.f, io.BytesIO)
+        to_file = request.f is not None and is_path(request.f)
         options: Options = {
             "opset": request.opset_version,
             "output_names": list(names) if names and not isinstance(names, str) else names or None,
             "custom_opset": dict(request.custom_opsets) if request.custom_opsets else None,
             "unsupported_ops": _operators(kind),
-            "training": request.training if isinstance(request.training, str) else None,
-            "keep_initializers_as_inputs": request.keep_initializers_as_inputs,
+            "training": self._training(),
+            "keep_initializers_as_inputs": _keeps_initializers(request),
             "optimize": 2 if request.optimize else 0,
             "module_functions": _option_json.module_functions(request.export_modules_as_functions),
+            "module_attributes": _option_json.module_attributes(self._model)
+            if request.export_modules_as_functions
+            else None,
             # Weights that are folded would have to be written anew.
             "weights": "external" if self._external and to_file else None,
         }
@@ -205,9 +209,17 @@ class Exporter:
             # which have no metadata.
             options["provenance"] = "basic"
             options["aten_nodes"] = (_operators(kind) or "").startswith("aten") or None
+            options["node_docs"] = request.verbose or None
             if not request.export_params:
                 options |= {"weights": "none", "keep_initializers_as_inputs": True}
         return {**options, **_option_json.renamed(request.options)}
+
+    def _training(self) -> str | None:
+        """The option ``training``."""
+        given = self._request.training
+        if self._legacy and getattr(given, "name", None) == "TRAINING":
+            return "train"
+        return given if isinstance(given, str) else None
 
     # The model.
 
@@ -318,18 +330,19 @@ class Exporter:
         for note in verification.notes:
             _errors.warn(f"The verification is not complete: {note}")
 
-    def _write(self, program: ONNXProgram, f: str | os.PathLike[str] | io.BytesIO) -> None:
-        if isinstance(f, (str, os.PathLike)) or not hasattr(f, "write"):
-            if self._request.export_params or self._legacy:
-                program.save(cast(str, f), external_data=self._external)
-            else:
-                program.save(cast(str, f), include_initializers=False)
-            return
-        _errors.warn(
-            "Saving ONNX model to a BytesIO object is deprecated. Please use a file path instead.",
-            DeprecationWarning,
-        )
-        f.write(program.to_bytes())
+    def _write(self, program: ONNXProgram, f: Destination) -> None:
+        external = self._external
+        if not is_path(f):
+            _errors.warn(
+                "Saving ONNX model to a BytesIO object is deprecated. Please use a file path "
+                "instead.",
+                DeprecationWarning,
+            )
+            external = None
+        if self._request.export_params or self._legacy:
+            program.save(f, external_data=external)
+        else:
+            program.save(f, include_initializers=False)
 
 
 def _checked_model(request: ExportRequest) -> Any:
@@ -352,9 +365,7 @@ def _checked_model(request: ExportRequest) -> Any:
     return model
 
 
-def _destinations(
-    made: ONNXProgram, f: str | os.PathLike[str] | io.BytesIO
-) -> list[tuple[ONNXProgram, str | os.PathLike[str] | io.BytesIO]]:
+def _destinations(made: ONNXProgram, f: Destination) -> list[tuple[ONNXProgram, Destination]]:
     """Where to write the models: ``m.1.onnx``, ``m.2.onnx`` in place of ``m.onnx`` if there are
     several.
 
@@ -395,6 +406,15 @@ def _operators(kind: object) -> str | None:
     """The option ``unsupported_ops`` for a torch.onnx.OperatorExportTypes."""
     name = getattr(kind, "name", kind)
     return None if name is None else _OPERATORS.get(str(name), str(name))
+
+
+def _keeps_initializers(request: ExportRequest) -> bool:
+    """Whether weights are inputs as well. By default torch.onnx's exporter of TorchScript makes
+    them inputs of models that may have nodes of ATen."""
+    keep = request.keep_initializers_as_inputs
+    if keep is not None:
+        return keep
+    return not request.dynamo and _operators(request.operator_export_type) not in (None, "onnx")
 
 
 def _as_exported(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from . import _errors
 from ._options import RENAMED, ConvertOptions, OptimizeOptions, SaveOptions
+from ._types import is_items
 
 if TYPE_CHECKING:
     import torch
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 CONVERTING = frozenset(ConvertOptions.__annotations__)
 SAVING = frozenset(SaveOptions.__annotations__)
 OPTIMIZING = frozenset(OptimizeOptions.__annotations__) - SAVING
+
+#: The key of attributes of modules, which users do not give.
+MODULE_ATTRIBUTES = "module_attributes"
 
 
 def to_json(options: Mapping[str, object]) -> str:
@@ -30,7 +35,7 @@ def to_json(options: Mapping[str, object]) -> str:
         ImportError: An option needs ONNX Runtime, which is missing.
     """
     options = renamed(options)
-    reject_unknown(options, CONVERTING)
+    reject_unknown(options.keys() - {MODULE_ATTRIBUTES}, CONVERTING)
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
@@ -76,9 +81,9 @@ def renamed(options: Mapping[str, object]) -> dict[str, object]:
     return made
 
 
-def reject_unknown(options: Mapping[str, object], known: Collection[str]) -> None:
+def reject_unknown(options: Iterable[str], known: Collection[str]) -> None:
     """Raises TypeError for an option that is not one of ``known``, with the most similar name."""
-    unknown = sorted(options.keys() - set(known))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         # Only needed for errors.
         import difflib
@@ -97,6 +102,40 @@ def module_functions(modules: bool | Collection[type[torch.nn.Module]] | None) -
     if isinstance(modules, bool) or modules is None:
         return ["all"] if modules else None
     return [f"{each.__module__}.{each.__qualname__}" for each in modules] or None
+
+
+def module_attributes(model: object) -> dict[str, dict[str, object]]:
+    """Attributes of the modules of a model by their paths: those that their classes annotate, as in
+    ``torch.onnx.export``. Tensors are left out, and what is neither a number, a text, nor a list of
+    these.
+
+    Args:
+        model: A module; others have none.
+    """
+    named = cast(
+        "Callable[[], Iterable[tuple[str, object]]] | None", getattr(model, "named_modules", None)
+    )
+    return {path: _annotated(module) for path, module in (named() if named else ()) if path}
+
+
+def _annotated(module: object) -> dict[str, object]:
+    """The annotated attributes of a module, without those that all modules have."""
+    cls = type(module)
+    names = [
+        name
+        for one in reversed(cls.__mro__)
+        if one.__module__ != "torch.nn.modules.module"
+        for name in inspect.get_annotations(one)
+    ]
+    found = {name: getattr(module, name, None) for name in names}
+    return {name: value for name, value in found.items() if _is_attribute(value)}
+
+
+def _is_attribute(value: object) -> bool:
+    plain = (bool, int, float, str)
+    if is_items(value):
+        return bool(value) and all(isinstance(item, plain) for item in value)
+    return isinstance(value, plain)
 
 
 def _plain(value: object) -> object:

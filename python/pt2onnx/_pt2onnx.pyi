@@ -13,8 +13,9 @@ Row = tuple[str, int, list[int], list[int], int, int | None]
 
 #: An argument of an op: its name, whether it is given by name, its value.
 Argument = tuple[str, bool, object]
-#: The schema of an op and its translation, or a model with functions.
-Translation = tuple[str, Callable[[Scope, list[Argument]], list[object]]] | bytes
+#: The schema of an op, its translation and whether it is for complex tensors, or a model with
+#: functions.
+Translation = tuple[str, Callable[[Scope, list[Argument]], list[object]], bool] | bytes
 #: A value, a number, a list of numbers, None, or an array as (element type, sizes, bytes).
 Constant = object
 #: Element type and sizes.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from . import _errors
+
 if TYPE_CHECKING:
     import torch
+
+    from ._types import Destination
 
 #: The parameters that torch 1.12 took by position after ``f``.
 _POSITIONAL = (
@@ -27,6 +30,19 @@ _POSITIONAL = (
     "export_modules_as_functions",
 )
 
+#: Keywords of ``torch.onnx.export`` that 1.5 to 1.12 had, and the parameters that have their
+#: effects; the others have none.
+_FORMER: dict[str, tuple[str, Callable[[Any], object]] | None] = {
+    "example_outputs": None,
+    "enable_onnx_checker": None,
+    "export_raw_ir": None,
+    "add_node_names": None,
+    "_retain_param_name": None,
+    "aten": ("operator_export_type", lambda aten: "ONNX_ATEN" if aten else None),
+    "strip_doc_string": ("node_docs", lambda strip: not strip),
+    "use_external_data_format": ("external_data", bool),
+}
+
 
 @dataclasses.dataclass
 class ExportRequest:
@@ -34,7 +50,7 @@ class ExportRequest:
 
     model: Any
     args: Any
-    f: str | os.PathLike[str] | io.BytesIO | None
+    f: Destination | None
     kwargs: Mapping[str, object] | None
     verbose: bool | None
     input_names: Sequence[str] | str | None
@@ -51,7 +67,7 @@ class ExportRequest:
     dump_exported_program: bool
     artifacts_dir: str | os.PathLike[str]
     export_params: bool
-    keep_initializers_as_inputs: bool
+    keep_initializers_as_inputs: bool | None
     dynamic_axes: Mapping[str, object] | None
     #: A ``torch.onnx.TrainingMode``, or the option ``training``.
     training: object
@@ -80,3 +96,19 @@ class ExportRequest:
         # It has no effect.
         given.pop("do_constant_folding", None)
         return dataclasses.replace(self, **given)
+
+    def with_former(self) -> ExportRequest:
+        """The request without keywords that later versions of torch do not have. Warns of them."""
+        options = dict(self.options)
+        former = {name: options.pop(name) for name in _FORMER if name in options}
+        changed: dict[str, Any] = {}
+        for name, value in former.items():
+            parameter, make = _FORMER[name] or ("", None)
+            effect = f"use {parameter}" if parameter else "it has no effect"
+            _errors.warn(f"the parameter {name!r} is deprecated: {effect}", DeprecationWarning)
+            if make is not None and value is not None:
+                changed[parameter] = make(value)
+        docs = changed.pop("node_docs", None)
+        if docs:
+            options["node_docs"] = docs
+        return dataclasses.replace(self, options=options, **changed)

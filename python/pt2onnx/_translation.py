@@ -21,12 +21,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: An op: ``torch.ops.mylib.mix``, one of its overloads, its name, or a function of Python.
 Op = object
 
-#: The translations that were registered by decorator: by the name of the op, with its schema if
-#: that is known.
-_REGISTERED: dict[str, tuple[str, Function]] = {}
+#: The translations that were registered by decorator: by the name of the op and whether they are
+#: for complex tensors, with its schema if that is known.
+_REGISTERED: dict[tuple[str, bool], tuple[str, Function]] = {}
 
 
-def translation(op: Op) -> Callable[[F], F]:
+class Complex:
+    """A translation in a table that is for nodes with complex tensors.
+
+    Args:
+        function: The translation.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+
+def translation(op: Op, *, is_complex: bool = False) -> Callable[[F], F]:
     """Registers a function as the translation of an op, for all later exports and conversions.
 
     The function takes a ``Cx`` and the arguments of the op as the program has them: tensors are
@@ -43,6 +54,9 @@ def translation(op: Op) -> Callable[[F], F]:
     Args:
         op: The op's name, ``"mylib::mix"`` or ``"aten::add.Tensor"``, or the op itself,
             ``torch.ops.mylib.mix.default``.
+        is_complex: Whether the function is for nodes that take or give complex tensors, instead of
+            those that do not. It gets and returns pairs of real and imaginary parts, in a last
+            dimension of 2.
 
     Raises:
         TypeError: ``op`` is neither a name nor an op, or the translation is not a function.
@@ -54,14 +68,14 @@ def translation(op: Op) -> Callable[[F], F]:
             kind = type(function).__name__
             raise TypeError(f"the translation of {op} must be a function, not {kind}")
         for name, schema in names:
-            _REGISTERED[name] = schema, function
+            _REGISTERED[name, is_complex] = schema, function
         return function
 
     return register
 
 
 def translations(
-    table: Mapping[Op, Function | Sequence[Function]] | None = None,
+    table: Mapping[Op, Function | Complex | Sequence[Function | Complex]] | None = None,
 ) -> list[Translation]:
     """The registered translations, then those of a table, as Rust takes them.
 
@@ -69,24 +83,33 @@ def translations(
         table: ``custom_translation_table``.
 
     Returns:
-        Pairs of schema and function; last the bytes of a model with the functions over ONNX Script
-        that are called instead of traced, if there are any.
+        Schema, function, and whether it is for complex tensors; last the bytes of a model with the
+        functions over ONNX Script that are called instead of traced, if there are any.
 
     Raises:
         TypeError: A value of the table is not a function.
     """
-    found = [(schema, [function]) for schema, function in _REGISTERED.values()]
+    found = [
+        (schema, [function], is_complex)
+        for (_, is_complex), (schema, function) in _REGISTERED.items()
+    ]
     for op, function in (table or {}).items():
-        functions: list[Function] = []
+        given: list[Function | Complex] = []
         if isinstance(function, Sequence):
-            functions += function
+            given += function
         else:
-            functions.append(function)
-        if not all(callable(f) for f in functions):
+            given.append(function)
+        of_pairs = [each.function for each in given if isinstance(each, Complex)]
+        functions = [each for each in given if not isinstance(each, Complex)]
+        if not all(callable(f) for f in (*functions, *of_pairs)):
             raise TypeError(f"custom_translation_table: the value for {op} is not a function")
-        found += [(schema, functions) for schema in _schemas(op)]
-    made: list[Translation] = [(op, _native_callback(functions)) for op, functions in found]
-    if scripts := [f for _, functions in found for f in functions if is_script(f)]:
+        for schema in _schemas(op):
+            each = ((functions, False), (of_pairs, True))
+            found += [(schema, some, is_complex) for some, is_complex in each if some]
+    made: list[Translation] = [
+        (op, _native_callback(functions), is_complex) for op, functions, is_complex in found
+    ]
+    if scripts := [f for _, functions, _ in found for f in functions if is_script(f)]:
         from . import _onnxscript
 
         made += _onnxscript.library(scripts)
@@ -96,7 +119,7 @@ def translations(
 def entries(table: Mapping[Op, Function]) -> list[Translation]:
     """Translations with a parameter ``cx``, as Rust takes them."""
     return [
-        (schema, _native_callback([function]))
+        (schema, _native_callback([function]), False)
         for op, function in table.items()
         for schema in _schemas(op)
     ]

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
+
+
+class Writable(Protocol):
+    """An object to write bytes to."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+#: Where a file is written: a path, or an object.
+Destination = str | os.PathLike[str] | Writable
 
 #: A module, or a function.
 Model = Callable[..., object]
 Args = tuple[object, ...]
 Kwargs = dict[str, object]
+
+
+def is_path(value: Destination) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether files are written to a path. A value that is neither a path nor an object to write to
+    is one, and an error."""
+    return isinstance(value, (str, os.PathLike)) or not hasattr(value, "write")
 
 
 def is_dict(value: object) -> TypeGuard[dict[object, object]]:

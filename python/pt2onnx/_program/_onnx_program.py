@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -12,12 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _errors, _option_json
 from .._errors import native_errors
 from .._pt2onnx import Program
+from .._types import is_path
 from ._backend import TOO_LARGE, Saving
 from ._native import NativeBackend
 from ._origin import UnknownOrigin
 
 if TYPE_CHECKING:
-    import io
     from typing import Unpack
 
     import onnx
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from .._element_types import Memory
     from .._options import SaveOptions
     from .._ort import Session
-    from .._types import Args, Kwargs, Model
+    from .._types import Args, Destination, Kwargs, Model, Writable
     from .._verify import Verification
     from ._backend import Backend
     from ._origin import Origin
@@ -224,7 +226,7 @@ class ONNXProgram:
 
     def save(
         self,
-        destination: str | os.PathLike[str] | io.BytesIO,
+        destination: Destination,
         *,
         include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False,
@@ -236,7 +238,7 @@ class ONNXProgram:
         Files are complete or not there at all; existing ones are replaced at the end.
 
         Args:
-            destination: The file, or an object to write the file to.
+            destination: The path of the file, or an object that is open for writing bytes.
             include_initializers: Whether the file gets the weights.
             keep_initializers_as_inputs: Whether weights are inputs as well.
             external_data: Whether weights go to ``DESTINATION.data`` in any case.
@@ -250,12 +252,25 @@ class ONNXProgram:
         given = _option_json.renamed(options)
         _option_json.reject_unknown(given, _option_json.SAVING)
         saving = Saving(include_initializers, keep_initializers_as_inputs, external_data, given)
-        if isinstance(destination, (str, os.PathLike)) or not hasattr(destination, "write"):
-            self._backend.save(os.fspath(cast("str", destination)), saving)
-        elif saving == Saving(True, False, None, {}) or saving == Saving(True, False, False, {}):
-            destination.write(self.to_bytes())
+        if is_path(destination):
+            self._backend.save(os.fspath(destination), saving)
+        elif external_data or given:
+            other = next(iter(given), "external_data")
+            raise TypeError(
+                f"an object to write to gets one file: the option {other!r} needs a path"
+            )
+        elif saving == Saving(True, False, external_data, {}):
+            cast("Writable", destination).write(self.to_bytes())
         else:
-            raise TypeError("an object to write to gets one file with all weights: give a path")
+            self._save_to(cast("Writable", destination), saving)
+
+    def _save_to(self, destination: Writable, saving: Saving) -> None:
+        """Writes a file to an object, by way of a temporary file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            self._backend.save(path, dataclasses.replace(saving, external_data=False))
+            with open(path, "rb") as made:
+                shutil.copyfileobj(made, destination)
 
     # Running it.
 
