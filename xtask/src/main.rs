@@ -22,6 +22,7 @@ mod package;
 mod proto;
 mod python;
 mod regen_options;
+mod release;
 mod test;
 
 #[derive(Parser)]
@@ -118,6 +119,9 @@ enum Task {
     },
     /// Builds the Python module and runs the tests of the package that need PyTorch.
     Python(package::Options),
+    /// Checks what a release needs: version and changelog, docs, packages, an installation from the
+    /// packages, and a wheel that is used where there is no compiler.
+    Release(release::Options),
     /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python
     /// package that need no PyTorch.
     Test {
@@ -165,6 +169,7 @@ fn main() -> Result<()> {
         }
         Task::Node { folders } => node::node(&folders),
         Task::Python(options) => package::python(&options),
+        Task::Release(options) => release::release(&options),
         Task::Test { args } => test::test(&args),
     }
 }

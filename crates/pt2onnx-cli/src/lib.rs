@@ -30,6 +30,7 @@ mod verdict;
 mod verify;
 
 use args::{Cli, Command};
+use clap::CommandFactory;
 use error::{Code, CommandError};
 use output::print;
 pub use process::Process;
@@ -38,6 +39,13 @@ use std::{
     ffi::OsString,
     panic::{catch_unwind, resume_unwind},
 };
+
+/// The command line with all commands and options, for completions and man pages.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
 
 /// Runs the command line `args`, whose first word is the name of the program. Returns the exit
 /// code, which `pt2onnx --help` explains.
