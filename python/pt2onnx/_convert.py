@@ -61,6 +61,12 @@ def convert(
         OnnxExporterError: The archive cannot be read, or the model not be written.
         ValueError, TypeError: An option is not valid.
     """
+    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
+        kind = type(cast(object, source)).__name__
+        raise TypeError(
+            f"convert takes an archive, a path or bytes, not {kind}: pt2onnx.export makes a model "
+            "of a module or program"
+        )
     text, translations = _option_json.to_json(options), _translation.translations()
     with native_errors():
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -223,7 +229,9 @@ def _native(model: Model) -> Program:
         return load(cast("onnx.ModelProto", model).SerializeToString())._native
     if not hasattr(model, "graph"):
         kinds = "a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram"
-        raise TypeError(f"a model is {kinds}, not {type(model).__name__}")
+        what = f"a model is {kinds}, not {type(model).__name__}"
+        hint = ": pt2onnx.export makes one of it" if callable(model) else ""
+        raise TypeError(what + hint)
     from ._program._onnx_ir import IrBackend
 
     return IrBackend(cast("onnx_ir.Model", model)).native()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import torch
@@ -56,6 +57,12 @@ _PARAMETERS = {
     "unsupported_ops": "operator_export_type",
     "custom_opset": "custom_opsets",
     "module_functions": "export_modules_as_functions",
+}
+
+
+#: The parameters of ``export``, of which one may be meant by a keyword that is none.
+_PARAMETER_NAMES = frozenset(field.name for field in dataclasses.fields(ExportRequest)) - {
+    "options"
 }
 
 
@@ -212,7 +219,9 @@ class Exporter:
             options["node_docs"] = request.verbose or None
             if not request.export_params:
                 options |= {"weights": "none", "keep_initializers_as_inputs": True}
-        return {**options, **_option_json.renamed(request.options)}
+        given = _option_json.renamed(request.options)
+        _option_json.reject_unknown(given, _option_json.CONVERTING, _PARAMETER_NAMES)
+        return {**options, **given}
 
     def _training(self) -> str | None:
         """The option ``training``."""
@@ -332,6 +341,9 @@ class Exporter:
 
     def _write(self, program: ONNXProgram, f: Destination) -> None:
         external = self._external
+        if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+            kind = type(f).__name__
+            raise TypeError(f"f is a path, or an object to write bytes to, not {kind}")
         if not is_path(f):
             _errors.warn(
                 "Saving ONNX model to a BytesIO object is deprecated. Please use a file path "
@@ -349,12 +361,15 @@ def _checked_model(request: ExportRequest) -> Any:
     """The model that is exported. Warns if it is in training mode.
 
     Raises:
+        TypeError: It is not a model.
         ValueError: It cannot be exported.
     """
     model: Any = request.model
     if type(model).__name__ == "OptimizedModule":
         # The result of torch.compile of a module.
         model = model._orig_mod
+    if reason := _no_model(model):
+        raise TypeError(reason)
     parallel = cast(type[object], torch.nn.DataParallel)
     if isinstance(model, parallel) and not request.dynamo:
         raise ValueError(
@@ -363,6 +378,24 @@ def _checked_model(request: ExportRequest) -> Any:
     if request.dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     return model
+
+
+def _no_model(model: object) -> str | None:
+    """Why a value is not a model, and what to give instead; None if it is one."""
+    if isinstance(model, (str, os.PathLike)):
+        path: str = os.fspath(model)
+        return f"export takes a module: pt2onnx.convert({path!r}) makes a model of an archive"
+    if isinstance(model, type):
+        name = model.__name__
+        return f"the model is the class {name}: give a module of it, {name}(...)"
+    if isinstance(model, Mapping):
+        return (
+            "the model is a dict, as a state dict is, which has no code: give the module, after "
+            "module.load_state_dict(...)"
+        )
+    if not callable(model):
+        return f"a model is a module, a function or an ExportedProgram, not {type(model).__name__}"
+    return None
 
 
 def _destinations(made: ONNXProgram, f: Destination) -> list[tuple[ONNXProgram, Destination]]:

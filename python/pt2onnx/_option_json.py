@@ -81,14 +81,17 @@ def renamed(options: Mapping[str, object]) -> dict[str, object]:
     return made
 
 
-def reject_unknown(options: Iterable[str], known: Collection[str]) -> None:
-    """Raises TypeError for an option that is not one of ``known``, with the most similar name."""
+def reject_unknown(
+    options: Iterable[str], known: Collection[str], others: Collection[str] = ()
+) -> None:
+    """Raises TypeError for an option that is not one of ``known``, with the most similar name of
+    these and ``others``."""
     unknown = sorted(set(options) - set(known))
     if unknown:
         # Only needed for errors.
         import difflib
 
-        similar = difflib.get_close_matches(unknown[0], known, n=1)
+        similar = difflib.get_close_matches(unknown[0], [*known, *others], n=1)
         hint = f": did you mean {similar[0]!r}?" if similar else ""
         raise TypeError(f"there is no option {unknown[0]!r}{hint}")
 

@@ -19,20 +19,26 @@ def load(option: str) -> None:
     Raises:
         ImportError: There is no library.
     """
-    library = os.environ.get("ORT_DYLIB_PATH") or _of_package(option)
+    library = os.environ.get("ORT_DYLIB_PATH") or of_package()
+    if library is None:
+        needs = f"the option {option!r} runs the model in ONNX Runtime"
+        folder = _folder()
+        if folder is None:
+            raise ImportError(f"{needs}: pip install onnxruntime")
+        raise ImportError(f"{needs}, whose library is not in {folder}: set ORT_DYLIB_PATH")
     with native_errors():
         load_ort(library)
 
 
-def _of_package(option: str) -> str:
-    needs = f"the option {option!r} runs the model in ONNX Runtime"
+def of_package() -> str | None:
+    """The library in the package onnxruntime of this interpreter; None if it is not there."""
+    folder = _folder()
+    patterns = ("libonnxruntime.*", "onnxruntime.dll")
+    files = sorted(file for name in patterns for file in folder.glob(name)) if folder else []
+    return str(files[0]) if files else None
+
+
+def _folder() -> pathlib.Path | None:
     found = importlib.util.find_spec("onnxruntime")
     folders = (found and found.submodule_search_locations) or ()
-    places = [pathlib.Path(folder) / "capi" for folder in folders]
-    if not places:
-        raise ImportError(f"{needs}: pip install onnxruntime")
-    patterns = ("libonnxruntime.*", "onnxruntime.dll")
-    files = sorted(file for name in patterns for file in places[0].glob(name))
-    if not files:
-        raise ImportError(f"{needs}, whose library is not in {places[0]}: set ORT_DYLIB_PATH")
-    return str(files[0])
+    return next((pathlib.Path(folder) / "capi" for folder in folders), None)

@@ -25,7 +25,7 @@ class Steps:
     """The steps of an export: the time of each, and messages about them.
 
     Messages go to the logger ``pt2onnx``. If ``verbose``, they are printed as well; if it is None,
-    a line on a terminal shows the current step.
+    those about files that were asked for are, and a line on a terminal shows the current step.
     """
 
     def __init__(self, verbose: bool | None) -> None:
@@ -33,10 +33,10 @@ class Steps:
         self._line = verbose is None and _is_terminal()
         self.seconds: dict[str, float] = {}
 
-    def say(self, text: str) -> None:
-        """Reports a step."""
+    def say(self, text: str, *, asked: bool = False) -> None:
+        """Reports a step. If it was ``asked`` for, it is printed unless nothing shall be."""
         _LOGGER.info(text)
-        if self._verbose:
+        if self._verbose or (asked and self._verbose is None):
             print("[pt2onnx]", text)
 
     @contextlib.contextmanager
@@ -93,7 +93,7 @@ class Artifacts:
             self._folder.mkdir(parents=True, exist_ok=True)
             path = self._folder / f"{self._stem}.pt2"
             torch.export.save(program, path)
-            self._steps.say(f"ExportedProgram has been saved to '{path}'.")
+            self._steps.say(f"ExportedProgram has been saved to '{path}'.", asked=True)
 
     @contextlib.contextmanager
     def failing(self, status: str) -> Generator[None, None, None]:
@@ -123,7 +123,7 @@ class Artifacts:
             if checked is not None:
                 text += f"\n## Verification\n\n```\n{checked}\n```\n"
             path = self._write(f"{self._stem}_{status}.md", text + self._times())
-            self._steps.say(f"Export report has been saved to '{path}'.")
+            self._steps.say(f"Export report has been saved to '{path}'.", asked=True)
         elif self._profile:
             print(self._times())
 

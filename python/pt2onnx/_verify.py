@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ._errors import VerificationError
 from ._program._origin import Example, NoExample
@@ -75,6 +75,11 @@ def verify(
         VerificationError: ONNX Runtime cannot load or run the model.
         Exception: The errors of PyTorch at the given sizes.
     """
+    if not hasattr(program, "_origin"):
+        kind = type(cast(object, program)).__name__
+        raise TypeError(
+            f"verify takes an ONNXProgram and the module that it was made of, not {kind}"
+        )
     given = program._origin.order(dict(kwargs or {}))
     checks = _checks(program, model, Example(tuple(args), given, "given"))
     notes: list[str] = []
