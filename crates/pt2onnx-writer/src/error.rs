@@ -103,7 +103,7 @@ pub enum Error {
         /// The bytes it would have.
         u64,
     ),
-    /// The model is not valid ([`verify_untyped`](pt2onnx_ir::verify_untyped)).
+    /// The model is not valid ([`verify_imported`](pt2onnx_ir::verify_imported)).
     #[error("the model is not valid ONNX: {}", first(.0))]
     Invalid(
         /// All errors.

@@ -147,7 +147,7 @@ impl<'a> Stream<'a> {
         }
         let parts = Parts::new(model, options)?;
         if options.verify {
-            pt2onnx_ir::verify_untyped(model).map_err(Error::Invalid)?;
+            pt2onnx_ir::verify_imported(model).map_err(Error::Invalid)?;
         }
         Ok(Self { parts, files: Vec::new() })
     }

@@ -1,6 +1,8 @@
 //! Problems that the verifier finds.
 use super::{errors, model};
-use pt2onnx_ir::{Attribute, Function, InsertPoint, Model, Type, Value, verify};
+use pt2onnx_ir::{
+    Attribute, Function, InsertPoint, Model, Type, Value, VerifyError, verify, verify_imported,
+};
 use pt2onnx_tensor::DType;
 
 #[test]
@@ -158,4 +160,23 @@ fn constants_of_all_types() {
     let model = model(text);
     let header = "() => (float a, int64[2] b, string c, int8[2,1] d)";
     assert!(model.to_string().contains(header), "{model}");
+}
+
+#[test]
+fn opsets_are_known() {
+    let errors = |model: &Model| {
+        let of = |result: Result<(), Vec<VerifyError>>| {
+            result.err().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        [of(verify(model)), of(verify_imported(model))]
+    };
+    let none = [const { Vec::<String>::new() }; 2];
+    let nothing = "the model: it imports no operators, neither an opset nor another domain";
+    assert_eq!(errors(&Model::new(0)), [[nothing], [nothing]]);
+    let newer = "the model: opset 999 is not known; the newest is 28".to_owned();
+    assert_eq!(errors(&Model::new(999)), [vec![newer], vec![]]);
+    assert_eq!(errors(&Model::new(20)), none);
+    let mut other = Model::new(0);
+    other.imports.insert("my".into(), 1);
+    assert_eq!(errors(&other), none);
 }
