@@ -36,3 +36,9 @@ pub use pt2onnx_lowering::{
 use pt2onnx_lowering::{args, cx, math, meta};
 pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
+pub use {pt2onnx_fx as fx, pt2onnx_ir as ir};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -55,6 +55,7 @@ pub use calibration::{Observer, SquareSums};
 pub use error::Error;
 pub use option_text::{OptionText, Spelling};
 pub use options::{Calibrated, Calibration, CastWeights, Options, Precision, Quantize};
+pub use pt2onnx_ir as ir;
 pub use summary::{Compressed, CompressedWeight};
 
 use blocks::Quantised;

@@ -51,3 +51,8 @@ pub use graph::{
 pub use inferred::{Contents, Outcome, Typed};
 pub use readable::readable;
 pub use schema::MAJOR as SCHEMA_MAJOR;
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -22,6 +22,7 @@ pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, Signat
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
 pub use param_type::ParamType;
+pub use pt2onnx_ir as ir;
 pub use schema::{Param, Schema, SchemaError};
 
 /// Items that the macros `op!` and `arguments!` need.

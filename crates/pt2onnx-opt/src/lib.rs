@@ -101,6 +101,7 @@ pub use outline::outline;
 pub use pass::{Level, Options, Pass, Passes, UnknownPass, fuse};
 pub use pass_stats::{PassEffect, PassStats, Refusal};
 pub use pattern::{Match, Pattern, PatternError};
+pub use pt2onnx_ir as ir;
 pub use rewrite::{become_node, bypass, substitute};
 pub use rules::Rules;
 pub use size_checks::{SizeCheck, SizeCheckError, SizeSources, check_sizes, compute_conditions};

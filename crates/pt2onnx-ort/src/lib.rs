@@ -36,6 +36,8 @@ pub use compute_values::compute_values;
 pub use error::RunError;
 pub use library::{load_ort, ort_environment};
 pub use ort;
+pub use pt2onnx_ir as ir;
+pub use pt2onnx_tensor as tensor;
 pub use random::random_inputs;
 pub use session::{Dim, InputType, Session, SessionOptions};
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};

@@ -18,6 +18,7 @@
 mod onnx;
 
 pub use onnx::*;
+pub use prost;
 
 /// A message in memory.
 #[derive(Debug)]
@@ -36,3 +37,8 @@ pub enum InMemory {
     /// A list of texts.
     Text,
 }
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,6 +31,7 @@ pub use diff::{Change, DiffOptions, Differences, Section, diff, fingerprint};
 pub use error_kind::ErrorKind;
 pub use group::group;
 pub use page::diff_page;
+pub use pt2onnx_ir as ir;
 pub use report::{
     Blocker, Dimension, End, Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportError, ReportedArchive, ReportedError, ReportedFailure, ReportedOp, ReportedOptions,

@@ -25,3 +25,8 @@ pub use writers::{Variant, Writes, functional_name, returns_alias, writes};
 
 /// All schemas, one on a line, in the order of their names. Lines that start with `#` are comments.
 pub const LIST: &str = include_str!("schemas.txt");
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -30,16 +31,22 @@ pub const MAX_DEPTH: u32 = 100;
 /// expressions.
 ///
 /// Simplification assumes that divisors are not zero.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Expr(Repr);
 
-#[derive(Clone, Debug)]
+/// As it prints: `Expr(2*s0 + 1)`.
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Expr({self})")
+    }
+}
+
+#[derive(Clone)]
 enum Repr {
     Int(i64),
     Node(Arc<Shared>),
 }
 
-#[derive(Debug)]
 struct Shared {
     hash: u64,
     size: u32,

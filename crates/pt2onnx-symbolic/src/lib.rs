@@ -73,3 +73,8 @@ pub use poly::MAX_TERMS;
 pub use range::Range;
 pub use sizes::{MAX_RANK, axis, is_possible};
 pub use tensor::{SymTensor, equal, less, lowest, quotient, remainder};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,6 +28,16 @@ impl Constraints {
         difference.is_integer() && self.proves(&difference, 1)
     }
 
+    /// Whether `a <= b` is proved.
+    pub fn prove_le(&self, a: &Expr, b: &Expr) -> bool {
+        self.prove_ge(b, a)
+    }
+
+    /// Whether `a < b` is proved. Always false unless `b - a` is an integer.
+    pub fn prove_lt(&self, a: &Expr, b: &Expr) -> bool {
+        self.prove_gt(b, a)
+    }
+
     /// `Some(true)` if the expressions are proved equal, `Some(false)` if they are proved different
     /// for all values.
     pub fn prove_eq(&self, a: &Expr, b: &Expr) -> Option<bool> {

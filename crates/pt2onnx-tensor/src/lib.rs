@@ -42,3 +42,8 @@ pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};
 pub use tensor::{Compute, Tensor, TensorError};
 pub use transpose::{CACHE_LINE, transpose};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -38,6 +38,15 @@ impl Storage {
         Self { bytes, source: Some(source) }
     }
 
+    /// Opens and maps a file: [`map`](Self::map).
+    ///
+    /// # Errors
+    /// The operating system refuses; it is a folder, a pipe or a device.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        Self::map(crate::file::open(&path)?, path)
+    }
+
     /// Maps all of an open file. The bytes are read on first access. The file must not change while
     /// the storage or a view of it exists.
     ///

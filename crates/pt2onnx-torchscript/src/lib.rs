@@ -39,6 +39,7 @@ pub use error::{Error, Problem, Result, Site};
 pub use eval::context::Limits;
 pub use load::inputs::parameters;
 pub use note::Note;
+pub use pt2onnx_fx as fx;
 pub use pt2onnx_torchscript_archive as archive;
 
 /// The example of the README is a test.

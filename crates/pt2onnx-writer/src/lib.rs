@@ -54,6 +54,7 @@ pub use inputs::Inputs;
 pub use options::{MAX_ALIGNMENT, SaveOptions, Weights, is_alignment};
 pub use output_file::Output;
 pub use proto::is_initializer;
+pub use pt2onnx_ir as ir;
 pub use read::{
     ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,
 };
