@@ -61,12 +61,7 @@ def convert(
         OnnxExporterError: The archive cannot be read, or the model not be written.
         ValueError, TypeError: An option is not valid.
     """
-    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
-        kind = type(cast(object, source)).__name__
-        raise TypeError(
-            f"convert takes an archive, a path or bytes, not {kind}: pt2onnx.export makes a model "
-            "of a module or program"
-        )
+    _check_archive(source)
     text, translations = _option_json.to_json(options), _translation.translations()
     with native_errors():
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -79,6 +74,16 @@ def convert(
     if f is not None:
         program.save(f)
     return program
+
+
+def _check_archive(source: object) -> None:
+    """Raises TypeError if a value is neither the path nor the bytes of an archive."""
+    if not isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
+        kind = type(source).__name__
+        raise TypeError(
+            f"convert takes an archive, a path or bytes, not {kind}: pt2onnx.export makes a model "
+            "of a module or program"
+        )
 
 
 def inspect(archive: str | os.PathLike[str], **options: Unpack[ConvertOptions]) -> dict[str, Any]:
