@@ -1,7 +1,6 @@
 //! Functions of the calls of modules
 //! ([`Options::module_functions`](crate::Options::module_functions)).
 
-use crate::options::Options;
 use pt2onnx_ir::{Attribute, Attributes, Model, ModuleCall};
 use pt2onnx_report::{Warning, WarningKind};
 use serde_json::Value;
@@ -45,14 +44,14 @@ fn choice(classes: &[String], paths: &[String]) -> String {
 /// path.
 pub(crate) fn outline(
     model: &mut Model,
-    options: &Options,
+    given: &[String],
+    attributes: Option<&ModuleAttributes>,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ModuleError> {
-    let given = &options.module_functions;
     if given.is_empty() {
         return Ok(());
     }
-    if let Some(attributes) = &options.module_attributes {
+    if let Some(attributes) = attributes {
         model.set_module_attributes(|call| {
             let own = attributes.get(call.path.as_str()).into_iter().flatten();
             let own =

@@ -242,7 +242,8 @@ pub(super) fn fit(cx: &mut StageCx) -> Result<(), Error> {
 }
 
 pub(super) fn functions(cx: &mut StageCx) -> Result<(), Error> {
-    Ok(modules::outline(&mut cx.model, cx.options, &mut cx.warnings)?)
+    let attributes = cx.options.module_attributes.as_ref();
+    Ok(modules::outline(&mut cx.model, &cx.options.module_functions, attributes, &mut cx.warnings)?)
 }
 
 pub(super) fn ir_version(cx: &mut StageCx) -> Result<(), Error> {
