@@ -29,7 +29,8 @@ fn pages_in(folder: &str) -> Vec<String> {
 
 /// All pages.
 fn pages() -> Vec<String> {
-    let mut pages = vec!["README.md".into(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
+    let of_root = ["CHANGELOG", "CODE_OF_CONDUCT", "CONTRIBUTING", "README", "SECURITY"];
+    let mut pages = of_root.map(|name| format!("{name}.md")).to_vec();
     pages.extend(pages_in("docs"));
     pages.extend(["fuzz", "testdata/archives"].into_iter().flat_map(pages_in));
     for entry in fs::read_dir(root().join("crates")).unwrap() {
