@@ -60,7 +60,7 @@ _PARAMETERS = {
 }
 
 
-#: The parameters of ``export``, of which one may be meant by a keyword that is none.
+#: The parameters of ``export``. A misspelt keyword may mean one.
 _PARAMETER_NAMES = frozenset(field.name for field in dataclasses.fields(ExportRequest)) - {
     "options"
 }

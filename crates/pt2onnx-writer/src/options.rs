@@ -84,8 +84,9 @@ pub struct SaveOptions {
     /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes
     /// inputs, if not those for which [`is_initializer`](crate::is_initializer) holds.
     pub initializers: Option<BTreeSet<Value>>,
-    /// Whether the model is verified first ([`verify_imported`](pt2onnx_ir::verify_imported)), which
-    /// is the default: one that is not valid is then [`Error::Invalid`](crate::Error::Invalid).
+    /// Whether the model is verified first
+    /// ([`verify_imported`](pt2onnx_ir::verify_imported())), which is the default: one that is not
+    /// valid is then [`Error::Invalid`](crate::Error::Invalid).
     pub verify: bool,
 }
 

@@ -1,4 +1,4 @@
-"""What newcomers give by mistake: each is one sentence that says what to give instead."""
+"""Mistakes of newcomers: each gives one sentence that says what to give instead."""
 
 from __future__ import annotations
 
