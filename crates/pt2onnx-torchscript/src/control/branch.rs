@@ -65,6 +65,7 @@ impl Evaluator<'_> {
             return Err(problem);
         };
         self.state.unwind(marks);
+        let condition = brief(condition);
         self.note(format!("`{condition}` is taken to be {truth} as nothing is empty"));
         continuation.push(if truth { then } else { other });
         Ok(None)
@@ -125,4 +126,15 @@ impl Evaluator<'_> {
         self.state.join = outer;
         flow
     }
+}
+
+/// A condition as text, cut where it is long.
+fn brief(condition: &impl std::fmt::Display) -> String {
+    const LONGEST: usize = 160;
+    let mut text = condition.to_string();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push_str(" …");
+    }
+    text
 }
