@@ -44,7 +44,8 @@ def held_back() -> Generator[None, None, None]:
             vars(error)[_KEY] = "\n".join(texts)
             raise
     for record in records:
-        logging.getLogger(record.name).handle(record)
+        if not record.name.startswith(_ANALYSIS):
+            logging.getLogger(record.name).handle(record)
     for stream, text in prints:
         stream.write(text)
     for one in seen:
@@ -54,6 +55,9 @@ def held_back() -> Generator[None, None, None]:
 
 
 _KEY = "_pt2onnx_output"
+
+#: Torch's analysis of sizes. It logs errors after which it takes a wider range.
+_ANALYSIS = "torch.utils._sympy."
 
 
 def output_of(error: BaseException) -> str:
