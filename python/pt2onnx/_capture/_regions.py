@@ -373,7 +373,9 @@ class Explorer:
         sizes, own = self.coverage.sizes, _numbers(captured)
         keys = {key for one in known for key in (one.key, one.opposite)}
         found: list[Condition] = []
-        for condition, point in list(untested.items())[:_HIDING]:
+        # A size of 1 hides no other one.
+        hiding = [(c, point) for c, point in untested.items() if _has_larger(point, sizes.example)]
+        for condition, point in hiding[:_HIDING]:
             region = self._captured(point)
             if region is None:
                 continue
@@ -567,6 +569,11 @@ class Explorer:
             f"{fails} sizes that dynamic_shapes asks for, such as "
             f"{sizes.at(point).sizes}: the module {why}. The code decides by sizes at {lines}"
         )
+
+
+def _has_larger(point: Mapping[str, int], example: Mapping[str, int]) -> bool:
+    """Whether a size is another one than in the example, and more than 1."""
+    return any(1 < size != example.get(name) for name, size in point.items())
 
 
 def _numbers(captured: Captured) -> set[int]:

@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import dims, operators, same, since
-from pt2onnx._capture import _source_names
+from pt2onnx._capture import _source_names, _torch_export
 from pt2onnx._conditions import Condition, holds, symbol, total
 from pt2onnx._leaves import TensorLeaf
 from pt2onnx._sizes import Sizes
@@ -343,7 +343,6 @@ class Nested(nn.Module):
 @pytest.mark.parametrize("way", [0, 1])
 def test_names_of_conditions(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Conditions have the names of the dimensions of all kinds of arguments."""
-    from pt2onnx._capture import _torch_export
 
     monkeypatch.setattr(_torch_export, "STRATEGIES", _torch_export.STRATEGIES[way : way + 1])
     given = [torch.randn(9) for _ in range(6)]
@@ -443,3 +442,26 @@ def test_sizes_of_weights_in_loops(recwarn: pytest.WarningsRecorder) -> None:
     assert not [one for one in recwarn if "may be wrong" in str(one.message)]
     x = torch.rand(1, 1, 9)
     same(program(x), module(x))
+
+
+class Summed(torch.nn.Module):
+    """Looks whether a size is 1, where that does not matter."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.cumsum(1) if x.shape[1] > 1 else x
+
+
+def test_a_size_of_1_takes_no_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    own = _torch_export.TorchExport._export_once
+
+    def counted(*args: Any) -> torch.export.ExportedProgram:
+        calls.append(args)
+        return own(*args)
+
+    monkeypatch.setattr(_torch_export.TorchExport, "_export_once", counted)
+    program = pt2onnx.export(Summed(), (torch.rand(2, 6, 4),), dynamic_shapes=({0: "b", 1: "t"},))
+    assert len(calls) == 1
+    for size in (1, 2, 9):
+        x = torch.rand(3, size, 4)
+        same(program(x), Summed()(x))
