@@ -1,7 +1,7 @@
-"""The page of `--report FILE.html` in headless Chromium: it folds, searches, and draws a model of
-1,000 nodes. Skipped without Chromium.
+"""The page of `--report FILE.html` in headless Chromium: it folds, searches, takes keys, and
+draws models of 1,000 and 20,000 nodes. Skipped without Chromium.
 
-`PAGE_SCREENSHOTS=FOLDER` keeps pictures of what was tested.
+`PAGE_SCREENSHOTS=FOLDER` keeps pictures of what was tested; docs/pictures has some of them.
 """
 
 import json
@@ -15,9 +15,8 @@ import unittest
 import onnx
 import support
 
-BROWSER = next(
-    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None
-)
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"]
+BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 
 # Runs in the page after its own scripts. Its result is compared.
 PROBE = """
@@ -50,6 +49,8 @@ result.error = null;
 click(document.querySelectorAll("section:not(.graph) button")[0]);
 result.selected = all("svg .selected").length;
 result.problem = all("aside .problem").length === 1;
+result.code = all("aside .problem code").length > 0;
+result.backticks = document.querySelector("aside .problem").textContent.includes("`");
 """
 
 LIST = """
@@ -75,6 +76,35 @@ result.details = document.querySelector("aside .op").textContent;
 """
 
 
+KEYS = """
+const place = () => all("svg > g")[0].getAttribute("transform");
+const press = (key, at = document.body) =>
+  at.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const seen = [place()];
+for (const key of ["ArrowDown", "+", "f"]) { press(key); seen.push(place()); }
+result.moved = seen[0] !== seen[1];
+result.zoomed = seen[1] !== seen[2];
+result.fits = seen[3] === seen[0];
+press("/");
+result.searches = document.activeElement.tagName === "INPUT";
+press("Escape", document.activeElement);
+result.left = document.activeElement.tagName !== "INPUT";
+"""
+
+MANY = """
+const buttons = Object.fromEntries(all(".view button").map((one) => [one.textContent, one]));
+const start = performance.now();
+click(buttons["Unfold"]);
+result.shown = all("svg g.item").length;
+const input = document.querySelector(".search input");
+input.value = "layers.199 tanh";
+input.dispatchEvent(new Event("input"));
+result.found = document.querySelector(".found p").textContent;
+click(document.querySelector(".found button"));
+result.selected = all("svg .selected").length;
+"""
+
+
 def chromium(page, tmp_path, *args):
     command = [
         BROWSER,
@@ -92,6 +122,8 @@ def chromium(page, tmp_path, *args):
 
 def probe(html, tmp_path, script, picture):
     """The result of a script in the page; with `PAGE_SCREENSHOTS`, also a picture."""
+    # Pictures show names of files without their folders.
+    html = html.replace(f"{tmp_path}/", "").replace(f"{support.CASES}/", "")
     page = tmp_path / "page.html"
     page.write_text(html.replace("</body>", PROBE % (script, "true") + "</body>"), encoding="utf-8")
     dom = chromium(page, tmp_path, "--dump-dom")
@@ -162,11 +194,47 @@ class Page(support.Test):
         result = probe(html, self.folder, SEARCH, "diff-search")
         self.assertEqual(result, {"found": "1 found", "selected": 1, "details": "Tanh", "views": 2})
 
+    def test_keys_move_zoom_and_search(self) -> None:
+        model, page = self.folder / "a.onnx", self.folder / "d.html"
+        layered(model, layers=3)
+        command("diff", model, model, "--html", page)
+        result = probe(page.read_text(encoding="utf-8"), self.folder, KEYS, "keys")
+        self.assertEqual(result.pop("views"), 2)
+        self.assertTrue(all(result.values()) and len(result) == 5, result)
+
+    def test_a_model_of_20000_nodes(self) -> None:
+        """It opens folded, unfolds as far as a page can show, and its last node is found."""
+        model, page = self.folder / "a.onnx", self.folder / "d.html"
+        layered(model, layers=200, width=100)
+        command("diff", model, model, "--html", page)
+        result = probe(page.read_text(encoding="utf-8"), self.folder, MANY, "many")
+        self.assertEqual((result["found"], result["selected"]), ("1 found", 1))
+        self.assertLess(200, result["shown"])
+        self.assertLess(result["shown"], 3500)
+
+    def test_a_page_without_scripts_is_a_text(self) -> None:
+        archive, page = support.case("custom/mylib_mix").archive, self.folder / "r.html"
+        command(archive, "-o", self.folder / "m.onnx", "--report", page, code=4)
+        html = page.read_text(encoding="utf-8")
+        text = html.split("<noscript>")[1].split("</noscript>")[0]
+        self.assertIn("mylib::mix", text)
+        self.assertIn("What to do", text)
+
     def test_failures_are_in_their_places(self) -> None:
         archive, page = support.case("custom/mylib_mix").archive, self.folder / "r.html"
         command(archive, "-o", self.folder / "m.onnx", "--report", page, code=4)
         result = probe(page.read_text(encoding="utf-8"), self.folder, FAILURES, "failures")
-        self.assertEqual(result, {"error": None, "selected": 1, "problem": True, "views": 1})
+        self.assertEqual(
+            result,
+            {
+                "error": None,
+                "selected": 1,
+                "problem": True,
+                "code": True,
+                "backticks": False,
+                "views": 1,
+            },
+        )
 
     def test_a_page_of_all_leads_to_the_page_of_each(self) -> None:
         good, bad, page = (

@@ -36,7 +36,7 @@ pub fn diff_page(a: (&str, &Model), b: (&str, &Model), differences: &Differences
         "drawings": [old, new],
         "differences": differences,
     });
-    write(&title, data)
+    write(&title, data, &differences.to_string())
 }
 
 /// The parts by which nodes are compared: all but their names and inputs, which shift.

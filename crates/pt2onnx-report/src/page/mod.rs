@@ -55,15 +55,17 @@ impl Reports<'_> {
             "blockers": self.blockers(),
             "reports": self.all().iter().map(one).collect::<Vec<_>>(),
         });
-        write(&title, data)
+        write(&title, data, &self.to_markdown())
     }
 }
 
 fn of_report(report: &Report, drawing: Option<&Drawing>) -> String {
     let path = report.archive.as_ref().map(|a| a.path.display().to_string());
+    let brief = Report { program_text: None, model_text: None, ..report.clone() };
     write(
         path.as_deref().unwrap_or("ONNX model"),
         data(path.as_deref().unwrap_or("model"), report, drawing),
+        &brief.to_markdown(),
     )
 }
 
@@ -85,10 +87,12 @@ fn warnings(report: &Report) -> Vec<Value> {
     groups.iter().map(row).collect()
 }
 
-/// The page. Nothing in `data` can end its element, or hide or reorder what is shown.
-fn write(title: &str, data: Value) -> String {
+/// The page. Nothing in `data` can end its element, or hide or reorder what is shown. `plain` is
+/// shown where scripts are off.
+fn write(title: &str, data: Value, plain: &str) -> String {
     let data = visible(data).to_string().replace('<', "\\u003c");
-    let title = printable::line(title).replace('&', "&amp;").replace('<', "&lt;");
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;");
+    let (title, plain) = (escaped(&printable::line(title)), escaped(&printable::lines(plain)));
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let parts = [
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
@@ -99,8 +103,10 @@ fn write(title: &str, data: Value) -> String {
         &title,
         " · pt2onnx</title>\n<style>\n",
         STYLE,
-        "</style>\n</head>\n<body>\n<noscript>This page draws with JavaScript, which is off. It loads \
-         nothing. The same report as Markdown is without drawings.</noscript>\n",
+        "</style>\n</head>\n<body>\n<noscript><p>This page draws with JavaScript, which is off. It loads \
+         nothing. This is the same report without drawings:</p>\n<pre>",
+        &plain,
+        "</pre></noscript>\n",
         "<script type=\"application/json\" id=\"data\">",
         &data,
         "</script>\n<script>\n/* dagre, which lays out the graph:\n\n",
@@ -137,8 +143,12 @@ mod tests {
 
     #[test]
     fn nothing_ends_the_data_or_is_hidden() {
-        let page =
-            write("</title>\u{202e}&", json!({"</script>\u{7}": "<!--<script>\u{202e}\u{1b}\n"}));
+        let page = write(
+            "</title>\u{202e}&",
+            json!({"</script>\u{7}": "<!--<script>\u{202e}\u{1b}\n"}),
+            "</pre><b>&",
+        );
+        assert!(page.contains("<pre>&lt;/pre>&lt;b>&amp;</pre>"));
         assert!(page.contains("<title>&lt;/title>\\u{202e}&amp; · pt2onnx</title>"));
         let data =
             r#"{"\u003c/script>\\u{7}":"\u003c!--\u003cscript>\\u{202e}\\u{1b}\n"}</script>"#;

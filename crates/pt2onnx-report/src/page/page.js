@@ -11,6 +11,11 @@
   };
   const count = (n, one) => `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
   const code = (text) => element("code", {}, text);
+  // A text whose parts in backticks are code.
+  const prose = (text) => {
+    const parts = text.split("`");
+    return parts.length % 2 ? parts.map((part, i) => (i % 2 ? code(part) : part)) : [text];
+  };
   const table = (heads, rows) => element("table", {},
     element("tr", {}, ...heads.map((head) => element("th", head.startsWith("#") ? { class: "n" } : {}, head.replace("#", "")))),
     ...rows.map((row) => element("tr", {}, ...row.map((cell, i) => element("td", heads[i].startsWith("#") ? { class: "n" } : {}, cell ?? "")))));
@@ -34,9 +39,9 @@
   // Shows one report or comparison. `back` leads to the list that it is in, if it is in one.
   const open = (data, back) => {
     const report = data.report;
-    const aside = element("aside", { "aria-label": "details" }, element("p", { class: "soft" }, "Click a module to unfold it, a node for its details. Drag to move, turn the wheel to zoom."));
-    const problem = (failure) => element("div", { class: "problem" }, element("p", {}, failure.reason),
-      failure.suggestion ? element("p", {}, element("b", {}, "What to do: "), failure.suggestion) : null);
+    const aside = element("aside", { "aria-label": "details" }, element("p", { class: "soft" }, "Click a module to unfold it, a node for its details. Drag to move, turn the wheel to zoom; or press the arrows, + and -, f to fit, / to search."));
+    const problem = (failure) => element("div", { class: "problem" }, element("p", {}, ...prose(failure.reason)),
+      failure.suggestion ? element("p", {}, element("b", {}, "What to do: "), ...prose(failure.suggestion)) : null);
 
     const details = (item, view) => {
       const link = (to, text) => (to ? element("button", { type: "button", class: "link", onclick: () => view.reveal(to) }, text) : element("span", {}, text));
@@ -149,7 +154,7 @@
     const warnings = () => {
       const section = element("section");
       for (const kind of grouped(data.warnings, (w) => w.kind)) {
-        section.append(element("h2", {}, kind[0].kind.replace("_", " ")), ...kind.map((w) => element("p", {}, w.text)));
+        section.append(element("h2", {}, kind[0].kind.replace("_", " ")), ...kind.map((w) => element("p", {}, ...prose(w.text))));
       }
       return section;
     };
@@ -176,6 +181,23 @@
       return section;
     };
     const text = (content) => element("section", {}, element("pre", {}, content));
+    // Keys: / searches, Escape leaves the search, f fits, + and - zoom, arrows move.
+    document.onkeydown = (event) => {
+      const input = document.querySelector(".search input");
+      if (event.target.matches("input")) {
+        if (event.key === "Escape") { event.target.value = ""; event.target.dispatchEvent(new Event("input")); event.target.blur(); }
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || !input || !views.length || input.closest("[hidden]")) return;
+      const step = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] }[event.key];
+      const by = { "+": 1.25, "=": 1.25, "-": 0.8 }[event.key];
+      if (step) views.forEach((view) => { view.at.x += step[0]; view.at.y += step[1]; view.move(); });
+      else if (by) views.forEach((view) => { const box = view.svg.getBoundingClientRect(); view.zoom(by, box.width / 2, box.height / 2); });
+      else if (event.key === "f") views.forEach((view) => view.fit());
+      else if (event.key === "/") input.focus();
+      else return;
+      event.preventDefault();
+    };
 
     const header = element("header", {}, element("h1", {}, data.title));
     document.body.replaceChildren(header);
@@ -202,7 +224,7 @@
     const model = report.model;
     if (model && report.success) header.append(element("span", { class: "facts" }, modelFacts(model)));
     else if (report.program) header.append(element("span", { class: "facts" }, `${count(report.program.nodes, "node")} in the program`));
-    if (report.error && !report.failures.length) document.body.append(element("p", { class: "message" }, report.error.message));
+    if (report.error && !report.failures.length) document.body.append(element("p", { class: "message" }, ...prose(report.error.message)));
     document.body.append(nav, main);
     const failing = new Map();
     for (const failure of report.failures) if (failure.node) failing.set(failure.node, [...(failing.get(failure.node) || []), failure]);
