@@ -25,6 +25,10 @@ pub struct Options {
     /// Do only these steps.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     only: Vec<Step>,
+    /// Build with this profile, such as `dev`, which takes less time, in place of those of
+    /// releases.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
 }
 
 /// A step of the dry run.
@@ -65,8 +69,8 @@ pub fn release(options: &Options) -> Result<()> {
             Step::Version => check_version(),
             Step::Docs => docs(),
             Step::Publish => publish(),
-            Step::Install => install(),
-            Step::Wheel => wheel(),
+            Step::Install => install(options.profile.as_deref()),
+            Step::Wheel => wheel(options.profile.as_deref()),
         }
         .with_context(|| format!("the step {step:?} of the release"))?;
         println!("{step:?}: {:.1} s", start.elapsed().as_secs_f64());
@@ -171,7 +175,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Installs the command from the packaged crates, and runs it.
-fn install() -> Result<()> {
+fn install(profile: Option<&str>) -> Result<()> {
     let version = version()?;
     let crates = packed().join("package");
     if !crates.exists() {
@@ -181,7 +185,8 @@ fn install() -> Result<()> {
     remove(&sources)?;
     fs::create_dir_all(&sources)?;
     let mut command = cargo();
-    command.args(["install", "--quiet", "--force", "--locked", "--root"]);
+    command.args(["install", "--quiet", "--force", "--profile", profile.unwrap_or("release")]);
+    command.args(["--locked", "--root"]);
     command.arg(std::path::absolute(folder().join("installed"))?);
     for entry in fs::read_dir(&crates)? {
         let path = entry?.path();
@@ -225,15 +230,17 @@ print('a ResNet is exported')
 
 /// Builds the wheel, installs it into a fresh virtual environment where no compiler is found, and
 /// uses it there.
-fn wheel() -> Result<()> {
+fn wheel(profile: Option<&str>) -> Result<()> {
     let wheels = folder().join("wheels");
     remove(&wheels)?;
     let tools = folder().join("tools");
     let tool = python::virtual_environment(&tools, &[], "pip", |_| Ok(()))?;
-    run(Command::new(&tool)
-        .args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"])
-        .arg(&wheels)
-        .arg(root()))?;
+    let mut pip = Command::new(&tool);
+    pip.args(["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]).arg(&wheels);
+    if let Some(profile) = profile {
+        pip.env("MATURIN_PEP517_ARGS", format!("--profile {profile}"));
+    }
+    run(pip.arg(root()))?;
     let [wheel] = fs::read_dir(&wheels)?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>>>()?
