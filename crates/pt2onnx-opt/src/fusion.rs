@@ -8,7 +8,7 @@ use crate::{
     rewrite::{Operand, Rewrite},
 };
 use pt2onnx_ir::{
-    Builder, InsertPoint, Model, Name, NodeId, OpSet, OriginId, Value, conforms, schema,
+    Builder, InsertPoint, Model, Name, NodeId, OpSet, OriginId, Traits, Value, conforms, schema,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use smallvec::{SmallVec, smallvec};
@@ -244,11 +244,14 @@ fn emit(
         Ok(value)
     });
     match checked {
-        Ok(value) => Ok(Rewrite {
-            replace: smallvec![(output, Operand::New(value))],
-            erase: nodes.into(),
-            ..Rewrite::default()
-        }),
+        Ok(value) => {
+            new.iter().for_each(|&n| begin_with_its_kind(model, n, nodes));
+            Ok(Rewrite {
+                replace: smallvec![(output, Operand::New(value))],
+                erase: nodes.into(),
+                ..Rewrite::default()
+            })
+        }
         Err(reason) => {
             for node in new.into_iter().rev() {
                 model.erase(node);
@@ -256,6 +259,22 @@ fn emit(
             Err(reason)
         }
     }
+}
+
+/// Puts the origins of the node whose operator a new node has first, as metadata are those of the
+/// first origin: a convolution with a folded normalisation is in the module and at the line of the
+/// convolution. Layers are of one kind.
+fn begin_with_its_kind(model: &mut Model, new: NodeId, old: &[NodeId]) {
+    let is_layer = |id: NodeId| model[id].traits().contains(Traits::LAYER);
+    let same =
+        |&&id: &&NodeId| model[id].domain == model[new].domain && model[id].op() == model[new].op();
+    let layer = || old.iter().find(|&&id| is_layer(id) && is_layer(new));
+    let Some(&of_kind) = old.iter().find(same).or_else(layer) else { return };
+    let first = model[of_kind].origins.clone();
+    let mut origins = model[new].origins.clone();
+    // A stable sort: the others keep their order.
+    origins.sort_by_key(|origin| !first.contains(origin));
+    model[new].origins = origins;
 }
 
 /// Whether two types may be equal; constants of one element may have raised the rank.

@@ -300,3 +300,23 @@ def test_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check(Add(), ARGS, dynamic_shapes={"x": {0: "batch"}, "y": {0: "batch"}})
+
+
+def test_fused_nodes_are_at_the_place_of_the_op_of_their_kind() -> None:
+    """A convolution with a folded batch norm is in the convolution's module, and lists both."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv1, self.bn1 = torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.bn1(self.conv1(x)).relu()
+
+    program = check(Net(), (torch.randn(1, 3, 5, 5),))
+    node = program.model_proto.graph.node[0]
+    properties = {entry.key: entry.value for entry in node.metadata_props}
+    assert node.op_type == "Conv"
+    assert "/conv1: torch.nn.modules.conv.Conv2d/" in properties["namespace"]
+    assert "self._conv_forward" in properties["pkg.torch.onnx.stack_trace"]
+    assert properties["pkg.pt2onnx.origins"] == "conv2d, batch_norm"
