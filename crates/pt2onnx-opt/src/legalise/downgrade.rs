@@ -1,11 +1,12 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    Rewritten,
+    Rewritten, absent,
     error::{Inexpressible, LegaliseError, Reason},
     exact::{doubles, wrapping},
     insert_casts,
     nn::images,
+    replace,
     semantics::conforms_to,
     steps::{self, When},
 };
@@ -149,16 +150,24 @@ impl Downgrade {
         if self.opset < images::DROPPING && self.written >= images::DROPPING {
             images::windows(model, id);
         }
-        let Some(&OpSchema { name: op, since: first, .. }) = forms(model, id).first() else {
+        let Some(&OpSchema { name: op, .. }) = forms(model, id).first() else {
             return Ok(Rewritten::InPlace);
         };
-        if self.target.lacks(model, id)
-            && steps::at(op, first).is_some_and(|step| step.down.is_some())
+        if let Some(emit) = absent::replacement(op)
+            && self.target.lacks(model, id)
+            && let Ok(done) = replace(model, id, emit)
         {
+            return Ok(done);
+        }
+        // Down to the newest form with a rule that leaves nothing that is lacking.
+        let rules = forms(model, id).iter().rev().map(|form| form.since);
+        let ruled = |since: &u32| steps::at(op, *since).is_some_and(|s| s.down.is_some());
+        let lacks = self.target.lacks(model, id);
+        for since in rules.filter(ruled).filter(|_| lacks) {
             let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
-            let done = self.step_down(model, id, first - 1);
+            let done = self.step_down(model, id, since - 1);
             if let Ok(done) = done
-                && (!model.contains(id) || model[id].op() != op)
+                && (!model.contains(id) || model[id].op() != op || self.has(model, id))
             {
                 return Ok(done);
             }
@@ -171,6 +180,12 @@ impl Downgrade {
             };
         }
         self.step_down(model, id, self.opset)
+    }
+
+    /// Whether the runtime supports a node, which has a form of the opset.
+    fn has(&self, model: &Model, id: NodeId) -> bool {
+        let form = schema::lookup(model[id].op(), self.opset);
+        !self.target.lacks(model, id) && conforms_to(model, id, form).is_ok()
     }
 
     fn step_down(

@@ -5,6 +5,7 @@
 //! node and means the same. Otherwise the rule of that operator and step rewrites the node. Without
 //! a rule, the model needs a newer opset.
 
+mod absent;
 mod control;
 #[cfg(test)]
 mod coverage;

@@ -1,8 +1,8 @@
 //! Fits a model to a runtime.
 
 use super::{
-    cubic, error::TargetError, explicit, kernels, name::Target, padding, runtime::Runtime, slices,
-    tensorrt, tract, unsigned,
+    cubic, error::TargetError, explicit, kernels, name::Target, padding, portable,
+    runtime::Runtime, slices, tensorrt, tract, unsigned,
 };
 use crate::{
     OPSETS,
@@ -17,6 +17,11 @@ impl Target {
         match self {
             Self::TensorRt => Some(&tensorrt::TENSORRT),
             Self::Tract => Some(&tract::TRACT),
+            Self::Portable => Some(&portable::PORTABLE),
+            Self::OpenVino => Some(&portable::OPENVINO),
+            Self::Rten => Some(&portable::RTEN),
+            Self::Mnn => Some(&portable::MNN),
+            Self::OpenCv => Some(&portable::OPENCV),
             Self::Standard | Self::Ort | Self::OrtCpu | Self::OrtGenai => None,
         }
     }
@@ -102,7 +107,16 @@ mod tests {
 
     #[test]
     fn tables_have_operators_of_the_standard() {
-        for (runtime, count) in [(&tensorrt::TENSORRT, 153), (&tract::TRACT, 161)] {
+        let runtimes = [
+            (&tensorrt::TENSORRT, 153),
+            (&tract::TRACT, 161),
+            (&portable::PORTABLE, 118),
+            (&portable::OPENVINO, 151),
+            (&portable::RTEN, 128),
+            (&portable::MNN, 120),
+            (&portable::OPENCV, 137),
+        ];
+        for (runtime, count) in runtimes {
             assert_eq!(runtime.operators.len(), count);
             for (op, types) in &*runtime.operators {
                 assert!(*types != 0 && schema::lookup(op, runtime.newest_opset).is_some(), "{op}");

@@ -23,6 +23,18 @@ pub enum Target {
     TensorRt,
     /// tract, in Rust: report an error for operators that it cannot run.
     Tract,
+    /// The operators that the runtimes below all run right: report an error for others.
+    Portable,
+    /// Intel's OpenVINO: as `portable`, and more operators.
+    #[serde(rename = "openvino")]
+    OpenVino,
+    /// rten, in Rust: as `portable`, and more operators.
+    Rten,
+    /// Alibaba's MNN: as `portable`, and more operators.
+    Mnn,
+    /// OpenCV's module for networks: as `portable`, and more operators.
+    #[serde(rename = "opencv")]
+    OpenCv,
 }
 
 impl Target {

@@ -1,6 +1,6 @@
 //! Runtimes that support a part of ONNX: which operators, which element types, within which limits.
 
-use super::error::Unrunnable;
+use super::{error::Unrunnable, outputs::compute_outputs};
 use crate::{
     analysis,
     casts::{bound, cast_around},
@@ -24,6 +24,8 @@ pub(super) struct Runtime {
     pub limits: &'static [Limit],
     /// The most dimensions of a value.
     pub max_rank: usize,
+    /// Whether outputs must be those of nodes.
+    pub computed_outputs: bool,
 }
 
 /// An operator, or "" for all, what is not supported, and whether it concerns a node.
@@ -57,6 +59,9 @@ impl Runtime {
     /// Inserts casts around nodes of booleans if the runtime wants numbers. Returns all other nodes
     /// that it cannot run.
     pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {
+        if self.computed_outputs {
+            compute_outputs(model);
+        }
         let mut failures = Vec::new();
         for id in model.nodes_in(&[Model::MAIN]) {
             let place = model.describe(id);

@@ -10,6 +10,7 @@ pub(super) static TENSORRT: Runtime = Runtime {
     max_rank: 8,
     operators: LazyLock::new(|| operators(include_str!("tensorrt.txt"))),
     limits: LIMITS,
+    computed_outputs: false,
 };
 
 const LIMITS: &[Limit] = &[

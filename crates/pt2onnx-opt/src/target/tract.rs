@@ -12,6 +12,7 @@ pub(super) static TRACT: Runtime = Runtime {
     max_rank: usize::MAX,
     operators: LazyLock::new(|| operators(include_str!("tract.txt"))),
     limits: LIMITS,
+    computed_outputs: false,
 };
 
 const LIMITS: &[Limit] = &[
