@@ -23,6 +23,7 @@ mod proto;
 mod python;
 mod regen_options;
 mod release;
+mod runtimes;
 mod test;
 
 #[derive(Parser)]
@@ -117,6 +118,20 @@ enum Task {
         /// Only these folders of xtask/python/transformers_js.py: llama, bert, whisper, ...
         folders: Vec<String>,
     },
+    /// Converts networks for other runtimes (OpenVINO, rten, MNN, OpenCV, ...), with their targets
+    /// and `standard`, runs them there without network, compares with PyTorch, and prints a table.
+    /// Each runtime is installed into an environment below target/runtimes. Needs
+    /// PT2ONNX_TORCH_PYTHON with onnx and onnxruntime.
+    Runtimes {
+        /// The folder with the networks: model.pt2 with io.safetensors beside it.
+        #[arg(long)]
+        corpus: PathBuf,
+        /// Take one network of so many.
+        #[arg(long, default_value_t = 1)]
+        every: usize,
+        /// Only these runtimes of xtask/python/runtimes.py: openvino, rten, mnn, ...
+        names: Vec<String>,
+    },
     /// Builds the Python module and runs the tests of the package that need PyTorch.
     Python(package::Options),
     /// Checks what a release needs: version and changelog, docs, packages, an installation from the
@@ -168,6 +183,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Task::Node { folders } => node::node(&folders),
+        Task::Runtimes { corpus, every, names } => runtimes::runtimes(&corpus, every, &names),
         Task::Python(options) => package::python(&options),
         Task::Release(options) => release::release(&options),
         Task::Test { args } => test::test(&args),
