@@ -105,6 +105,6 @@ def _has_values(value: JitValue, known: set[int]) -> bool:
 
 
 def _has_sizes(value: JitValue) -> bool:
-    """Whether a value is a tensor that is no number, or a list of them."""
+    """Whether a value is a tensor of one dimension or more, or a list of them."""
     kind = value.type().kind()
     return kind == "ListType" or (kind == "TensorType" and value.type().dim() != 0)
