@@ -176,7 +176,7 @@ class ConvertOptions(ExportOptions, total=False):
     program: str | None
     """The program to convert, of an archive that has several. Default: the only one, or
     ``model``."""
-    training: Literal["preserve", "eval", "error"] | None
+    training: Literal["preserve", "eval", "error", "train"] | None
     """How to treat ops that behave as in training, because the model was exported without
     ``model.eval()``. Default: preserve."""
     optimize: Literal[0, 1, 2] | bool | None
