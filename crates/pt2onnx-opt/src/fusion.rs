@@ -4,7 +4,9 @@ pub(crate) use crate::no_fusion::{Because, NoFusion};
 use crate::{
     Changed, GraphMut, Match, Pattern, PatternError,
     folded_constants::FoldedConstants,
-    opaque, ort_reserved, pool,
+    opaque,
+    ort_reserved::{self, Formula},
+    pool,
     rewrite::{Operand, Rewrite},
 };
 use pt2onnx_ir::{
@@ -146,18 +148,19 @@ pub(crate) fn run(
         let tried = fusions.iter().filter(|(_, possible)| *possible || changed);
         tried.filter_map(|(f, _)| Some((f.pattern.find(model, id)?, *f))).collect()
     };
+    let formulas = if careful { ort_reserved::possible(present) } else { Vec::new() };
     let model = &*graph.model;
     let found = pool::find(&nodes, |id| {
         Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
     });
     let changed = found.into_iter().find_map(|(at, found)| {
-        apply_first(graph, found, careful, constants, applied).then_some(at)
+        apply_first(graph, found, &formulas, constants, applied).then_some(at)
     });
     let Some(first) = changed else { return false };
     let mut walk = graph.walk_over(nodes[first + 1..].to_vec());
     while let Some(id) = walk.next(graph.model) {
         let found = matches(graph.model, id, true);
-        apply_first(graph, found, careful, constants, applied);
+        apply_first(graph, found, &formulas, constants, applied);
     }
     true
 }
@@ -166,13 +169,13 @@ pub(crate) fn run(
 fn apply_first<'p>(
     graph: &mut GraphMut<'_>,
     found: Vec<(Match<'p>, &'p Fusion)>,
-    careful: bool,
+    formulas: &[&'static Formula],
     constants: &'p FoldedConstants,
     applied: &mut BTreeSet<Name>,
 ) -> Changed {
     found.into_iter().any(|(found, fusion)| {
         let found = found.with(constants);
-        let made = emit(graph, &found, fusion, careful);
+        let made = emit(graph, &found, fusion, formulas);
         let changed = made.is_ok_and(|rewrite| rewrite.apply(graph.model));
         applied.extend(fusion.name.clone().filter(|_| changed));
         changed
@@ -187,7 +190,10 @@ pub(crate) fn refusals(
     careful: bool,
 ) -> BTreeMap<&'static str, usize> {
     let mut places = BTreeMap::new();
-    for id in graph.nodes() {
+    let nodes = graph.nodes();
+    let present = graph.model.ops_of(&nodes);
+    let formulas = if careful { ort_reserved::possible(present) } else { Vec::new() };
+    for id in nodes {
         let mut reasons: BTreeSet<&'static str> = BTreeSet::new();
         for fusion in fusions.iter().filter(|f| f.since <= opset) {
             let Some(found) = fusion.pattern.find(graph.model, id) else {
@@ -195,7 +201,7 @@ pub(crate) fn refusals(
                 reasons.extend(shared.map(|_| "other nodes use a value in between"));
                 continue;
             };
-            let made = emit(graph, &found, fusion, careful);
+            let made = emit(graph, &found, fusion, &formulas);
             if let Err(NoFusion::Because(reason)) = made {
                 reasons.insert(reason);
             }
@@ -212,10 +218,10 @@ fn emit(
     graph: &mut GraphMut<'_>,
     found: &Match<'_>,
     fusion: &Fusion,
-    careful: bool,
+    formulas: &[&'static Formula],
 ) -> Result<Rewrite, NoFusion> {
     let (nodes, output) = (found.nodes(), found.output());
-    let broken = careful.then(|| ort_reserved::broken(graph.model, nodes)).flatten();
+    let broken = ort_reserved::broken(graph.model, nodes, formulas);
     broken.map_or(Ok(()), |reason| Err(NoFusion::Because(reason)))?;
     let &last = nodes.first().ok_or(NoFusion::NoMatch)?;
     let opset = graph.opset;

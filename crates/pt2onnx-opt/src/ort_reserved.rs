@@ -43,7 +43,9 @@ const FORMULAS: [(&[&str], &str); 4] = [
     (&NORMALIZATIONS, "ONNX Runtime fuses the normalization that it is part of"),
 ];
 
-struct Formula {
+/// A formula as it is looked for.
+#[derive(Debug)]
+pub(crate) struct Formula {
     pattern: Pattern,
     /// Its operators.
     ops: OpSet,
@@ -64,9 +66,18 @@ static READ: LazyLock<Vec<Formula>> = LazyLock::new(|| {
 /// How many nodes behind one are looked at for the end of a formula.
 const FAR: usize = 16;
 
-/// Why nodes stay: some of them, but not all, are part of a formula.
-pub(crate) fn broken(model: &Model, nodes: &[NodeId]) -> Option<&'static str> {
-    READ.iter().find_map(|formula| {
+/// The formulas that a graph with these operators can have.
+pub(crate) fn possible(present: OpSet) -> Vec<&'static Formula> {
+    READ.iter().filter(|formula| present.is_superset(formula.pattern.needed())).collect()
+}
+
+/// Why nodes stay: some of them, but not all, are part of one of the formulas.
+pub(crate) fn broken(
+    model: &Model,
+    nodes: &[NodeId],
+    formulas: &[&'static Formula],
+) -> Option<&'static str> {
+    formulas.iter().find_map(|formula| {
         let part = nodes.iter().copied().filter(|&id| model.may_be(id, formula.ops));
         let mut seen: Vec<NodeId> = part.collect();
         let mut next = 0;
