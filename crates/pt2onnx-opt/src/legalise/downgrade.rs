@@ -153,25 +153,32 @@ impl Downgrade {
         let Some(&OpSchema { name: op, .. }) = forms(model, id).first() else {
             return Ok(Rewritten::InPlace);
         };
-        if let Some(emit) = absent::replacement(op)
-            && self.target.lacks(model, id)
-            && let Ok(done) = replace(model, id, emit)
+        if self.target.lacks(model, id)
+            && let Some(done) = self.replace_lacking(model, id, op)
         {
             return Ok(done);
         }
-        // Down to the newest form with a rule that leaves nothing that is lacking.
-        let rules = forms(model, id).iter().rev().map(|form| form.since);
-        let ruled = |since: &u32| steps::at(op, *since).is_some_and(|s| s.down.is_some());
-        let lacks = self.target.lacks(model, id);
-        for since in rules.filter(ruled).filter(|_| lacks) {
+        self.step_down(model, id, self.opset)
+    }
+
+    /// Replaces a node that the runtime does not support by other operators, or by the newest older
+    /// form with a rule that leaves nothing that is lacking. Without one, the node stays: `fit`
+    /// reports it.
+    fn replace_lacking(&mut self, model: &mut Model, id: NodeId, op: &str) -> Option<Rewritten> {
+        if let Some(emit) = absent::replacement(op)
+            && let Ok(done) = replace(model, id, emit)
+        {
+            return Some(done);
+        }
+        let forms = forms(model, id).iter().rev().map(|form| form.since);
+        for since in forms.filter(|&at| steps::at(op, at).is_some_and(|s| s.down.is_some())) {
             let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
             let done = self.step_down(model, id, since - 1);
             if let Ok(done) = done
                 && (!model.contains(id) || model[id].op() != op || self.has(model, id))
             {
-                return Ok(done);
+                return Some(done);
             }
-            // The node stays: `fit` reports it.
             model.set_inputs(id, before.inputs());
             model[id].attributes = before.attributes;
             match level {
@@ -179,7 +186,7 @@ impl Downgrade {
                 None => self.levels.remove(&id),
             };
         }
-        self.step_down(model, id, self.opset)
+        None
     }
 
     /// Whether the runtime supports a node, which has a form of the opset.
