@@ -77,7 +77,7 @@ pub(crate) fn broken(
     nodes: &[NodeId],
     formulas: &[&'static Formula],
 ) -> Option<&'static str> {
-    formulas.iter().find_map(|formula| {
+    for formula in formulas {
         let part = nodes.iter().copied().filter(|&id| model.may_be(id, formula.ops));
         let mut seen: Vec<NodeId> = part.collect();
         let mut next = 0;
@@ -85,9 +85,13 @@ pub(crate) fn broken(
             next += 1;
             let found = model.may_be(id, formula.last).then(|| formula.pattern.find(model, id));
             if let Some(found) = found.flatten() {
-                let taken = |id: &NodeId| nodes.contains(id);
-                if found.nodes().iter().any(taken) && !found.nodes().iter().all(taken) {
+                let taken = found.nodes().iter().filter(|id| nodes.contains(id)).count();
+                if 0 < taken && taken < found.nodes().len() {
                     return Some(formula.reason);
+                }
+                if taken == nodes.len() {
+                    // They are this formula, and part of no other one.
+                    return None;
                 }
             }
             for user in users(model, id).take(FAR) {
@@ -96,8 +100,8 @@ pub(crate) fn broken(
                 }
             }
         }
-        None
-    })
+    }
+    None
 }
 
 /// Whether layers are queries, keys and values of an attention: `sums` are the nodes that add their
