@@ -20,6 +20,9 @@ const LARGEST: f32 = 65504.0;
 /// The relative error of an element in float16 from which nodes that take it stay in float32.
 const TOO_MUCH: f32 = 1.0 / 256.0;
 
+/// Added to a smaller number that is not negative, it leaves the nearest integer.
+const WITHOUT_FRACTION: f32 = 8_388_608.0;
+
 /// Elements that are looked at together.
 const READ: usize = 1 << 18;
 
@@ -98,19 +101,23 @@ impl Known {
         )
     }
 
-    /// The same without branches, which compilers make wide: of numbers that float16 has.
+    /// The same of numbers that float16 has, as a loop that compilers make wide: without branches,
+    /// calls, or the largest of floats, whose order matters if there is a NaN.
     fn of_usual(numbers: &[f32], back: &[f32]) -> Option<Self> {
-        let (mut largest, mut uneven, mut fraction, mut error) = (0f32, 0u32, 0u32, 0f32);
+        // Bits of numbers that are not negative are in their order.
+        let bits = |x: f32| x.to_bits() as i32;
+        let (mut largest, mut error, mut uneven, mut fraction) = (0i32, 0i32, 0u32, 0u32);
         let mut inside = 1u32;
         for (x, back) in numbers.iter().zip(back) {
             let (size, off) = (x.abs(), (back - x).abs());
             // False for NaN, too.
             inside &= u32::from(size < LARGEST);
-            largest = largest.max(size);
-            error = error.max(off);
+            largest = largest.max(bits(size));
+            error = error.max(bits(off));
             uneven |= u32::from(off > size * TOO_MUCH);
-            fraction |= u32::from(x.trunc() != *x);
+            fraction |= u32::from(size + WITHOUT_FRACTION - WITHOUT_FRACTION != size);
         }
+        let [largest, error] = [largest, error].map(|bits| f32::from_bits(bits as u32));
         (inside == 1).then_some(Self {
             large: false,
             stand_in: false,
