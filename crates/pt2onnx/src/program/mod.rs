@@ -267,7 +267,7 @@ mod tests {
     fn edits_that_break_a_model() {
         let text = "g (float[2] x) => (float[2] y) { y = Relu (x) }";
         let model: Model = text.parse().unwrap();
-        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let bytes = pt2onnx_writer::to_bytes_unverified(&model).unwrap();
         let mut program = OnnxProgram::from_bytes(bytes, []).unwrap();
         let model = program.model_mut();
         let node = model.nodes(Model::MAIN).next().unwrap();
@@ -288,7 +288,7 @@ mod tests {
                 z = Softmax <axis = 1> (x)
             }";
         let model: Model = text.parse().unwrap();
-        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let bytes = pt2onnx_writer::to_bytes_unverified(&model).unwrap();
         let read = || OnnxProgram::from_bytes(bytes.clone(), []).unwrap();
         let program = read();
         let warnings: Vec<_> = program.warnings().iter().map(ToString::to_string).collect();
@@ -318,7 +318,7 @@ mod tests {
             }";
         let mut model: Model = text.parse().unwrap();
         model.name.clear();
-        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let bytes = pt2onnx_writer::to_bytes_unverified(&model).unwrap();
         let program = OnnxProgram::from_bytes(bytes, []).unwrap();
         let text = program.to_text();
         assert!(text.contains("(float[N,2] x) => (float[N,2] y, int64[N,1] z)"), "{text}");
