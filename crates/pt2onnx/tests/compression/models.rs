@@ -51,7 +51,7 @@ pub fn model(opset: u32, text: &str) -> Model {
 }
 
 pub fn program(model: &Model) -> OnnxProgram {
-    OnnxProgram::from_bytes(writer::to_bytes(model).unwrap(), []).unwrap()
+    OnnxProgram::from_bytes(writer::to_bytes_unverified(model).unwrap(), []).unwrap()
 }
 
 /// Options of words such as `quantize=int8` and `signed`.
