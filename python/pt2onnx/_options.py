@@ -33,7 +33,22 @@ class RewriteOptions(TypedDict, total=False):
 
     opset: int | None
     """Opset of the ONNX operators, 7 to 26. Default: 20; for ``optimize``, that of the model."""
-    target: Literal["standard", "ort", "ort-cpu", "ort-genai", "tensorrt", "tract", "portable", "openvino", "rten", "mnn", "opencv"] | None
+    target: (
+        Literal[
+            "standard",
+            "ort",
+            "ort-cpu",
+            "ort-genai",
+            "tensorrt",
+            "tract",
+            "portable",
+            "openvino",
+            "rten",
+            "mnn",
+            "opencv",
+        ]
+        | None
+    )
     """The runtime to write for. Default: standard."""
     max_positions: int | None
     """The number of tokens of the longest sequence that a language model is run for: the target

@@ -153,7 +153,17 @@ fn keyword(option: &Described) -> String {
     if let Some(default) = &option.default {
         let _ = write!(doc, " Default: {default}.");
     }
-    format!("    {key}: {python} | None\n{}", docstring(&doc))
+    annotation(&key, python) + &docstring(&doc)
+}
+
+/// The line of a keyword; lines, as ruff breaks it, where it has many values.
+fn annotation(key: &str, python: &str) -> String {
+    let line = format!("    {key}: {python} | None\n");
+    let values = python.strip_prefix("Literal[").and_then(|values| values.strip_suffix(']'));
+    let Some(values) = values.filter(|_| line.len() > 101) else { return line };
+    let values: String =
+        values.split(", ").map(|value| format!("            {value},\n")).collect();
+    format!("    {key}: (\n        Literal[\n{values}        ]\n        | None\n    )\n")
 }
 
 /// A docstring, wrapped at 100 columns.
