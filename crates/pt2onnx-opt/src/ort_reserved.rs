@@ -47,8 +47,9 @@ const FORMULAS: [(&[&str], &str); 4] = [
 #[derive(Debug)]
 pub(crate) struct Formula {
     pattern: Pattern,
-    /// Its operators.
+    /// Its operators in all alternatives, those in each of them, and those of its last node.
     ops: OpSet,
+    needed: OpSet,
     last: OpSet,
     reason: &'static str,
 }
@@ -58,7 +59,8 @@ static READ: LazyLock<Vec<Formula>> = LazyLock::new(|| {
     let read = |(text, reason): (&&str, &&'static str)| {
         let pattern: Pattern = text.parse().ok()?;
         let last = pattern.last_operators().into_iter().collect();
-        Some(Formula { ops: pattern.operators(), last, pattern, reason })
+        let (ops, needed) = (pattern.operators(), pattern.needed());
+        Some(Formula { ops, needed, last, pattern, reason })
     };
     rows.filter_map(read).collect()
 });
@@ -68,7 +70,7 @@ const FAR: usize = 16;
 
 /// The formulas that a graph with these operators can have.
 pub(crate) fn possible(present: OpSet) -> Vec<&'static Formula> {
-    READ.iter().filter(|formula| present.is_superset(formula.pattern.needed())).collect()
+    READ.iter().filter(|formula| present.is_superset(formula.needed)).collect()
 }
 
 /// Why nodes stay: some of them, but not all, are part of one of the formulas.
