@@ -93,9 +93,13 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let x = without_unread(cx, x, &unread);
     let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
     // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices
-    // would count the padding added here.
-    let x = if wide && !cx.is_used(1) {
-        padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n]))
+    // count the padding added here: what is before the elements stays that of the operator.
+    let x = if wide {
+        let mut kept = pads.clone();
+        kept.iter_mut().skip(if cx.is_used(1) { n } else { 0 }).for_each(|pad| *pad = 0);
+        let added: Vec<i64> = pads.iter().zip(&kept).map(|(pad, kept)| pad - kept).collect();
+        pads = kept;
+        padded(cx, x, n, &added)
     } else {
         x
     };
@@ -113,7 +117,7 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
     let found = cx.max_pool_n(2, x, &windows.kernel, options);
     let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
-    if unread.iter().skip(1).any(|&n| n > 0) {
+    if wide || unread.iter().skip(1).any(|&n| n > 0) {
         let indices = renumbered(cx, found[1], &cx.shape(x)[2..], last_of(&whole, n));
         return [unbatch(found[0]), unbatch(indices)].into();
     }

@@ -247,6 +247,19 @@ checks! {
     max_pool2d = Squeeze (val_2, [0])
     ";
 
+    // Padding as wide as the kernel, which indices do not count.
+    "aten.max_pool2d_with_indices(x: f32[1, 4, 7, 6], [2, 2], [3, 3], [0, 0], [2, 1], True) -> (f32[1, 4, 3, 2], i64[1, 4, 3, 2])" => "
+    val_0 = Pad (x, [0, 0, 0, 0, 0, 0, 2, 0], -inf)
+    max_pool2d_with_indices_0, val_1 = MaxPool <kernel_shape: ints = [2, 2], dilations: ints = [2, 1], pads: ints = [0, 0, 0, 0], strides: ints = [3, 3]> (val_0)
+    val_2 = Mod (val_1, 6)
+    val_3 = Mul (val_2, 1)
+    val_4 = Div (val_1, 6)
+    val_5 = Mod (val_4, 9)
+    val_6 = Mul (val_5, 6)
+    max_pool2d_with_indices_1 = Add (val_3, val_6)
+    val_7 = Div (val_4, 9)
+    ";
+
     // Indices count through a channel.
     "aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])" => "
     val_0 = Unsqueeze (x, [0])
