@@ -28,6 +28,10 @@ def to_numpy(tensor: torch.Tensor) -> tuple[Array, int | None]:
 
 
 def from_numpy(array: Array, dtype: str = "") -> torch.Tensor:
-    """A tensor with the memory of an array, whose elements are the bits of ``dtype`` if given."""
+    """A tensor with the memory of an array, whose elements are the bits of ``dtype`` if given, or
+    of a type of ``ml_dtypes``."""
+    if not dtype and array.dtype.name in NO_NUMPY:
+        dtype = array.dtype.name
+        array = array.view(NO_NUMPY[dtype][1])
     tensor: torch.Tensor = cast(Any, torch).from_numpy(array)
     return tensor.view(getattr(torch, dtype)) if dtype else tensor

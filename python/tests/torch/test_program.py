@@ -247,3 +247,15 @@ def test_large_model_is_not_copied() -> None:
     model = torch.nn.Linear(8192, 8192, bias=False).eval()
     program = check(model, (torch.randn(1, 8192),), optimize=False)
     assert program._backend.weight_bytes == 8192 * 8192 * 4
+
+
+class Zeroed(torch.nn.Module):
+    def forward(self, z: torch.Tensor) -> torch.Tensor:
+        z.zero_()
+        return torch.sigmoid(z)
+
+
+def test_verify_a_model_without_inputs_in_bfloat16() -> None:
+    """ONNX Runtime's results are arrays of a type that NumPy lacks."""
+    z = torch.zeros(2, 0, dtype=torch.bfloat16)
+    pt2onnx.export(Zeroed(), (z,), dynamo=False, verify=True)
