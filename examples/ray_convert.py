@@ -97,6 +97,9 @@ def main() -> int:
     source, root = fsspec.core.url_to_fs(given.archives)
     names = [posixpath.relpath(path, root) for path in sorted(source.find(root))]
     names = [name for name in names if name.endswith(SUFFIXES)]
+    models = [posixpath.splitext(name)[0] for name in names]
+    if twice := sorted(name for name in set(models) if models.count(name) > 1):
+        parser.error(f"two archives would become one model: {', '.join(twice)}")
     ray.init(address=given.address, log_to_driver=False, logging_level="warning")
     # A task whose node is lost runs again elsewhere.
     task = ray.remote(num_cpus=1, max_retries=3)(convert)

@@ -13,7 +13,9 @@ mkdir -p "$out/failures"
 find "$archives" -name '*.pt2' | sort | awk -v i="$index" -v n="$count" 'NR % n == i' | (
     failed=0
     while IFS= read -r archive; do
-        name=$(basename "$archive" .pt2)
+        name=${archive#"$archives"/}
+        name=${name%.pt2}
+        mkdir -p "$(dirname "$out/$name")" "$(dirname "$out/failures/$name")"
         [ -e "$out/$name.onnx" ] && continue
         pt2onnx --quiet "$archive" -o "$out/$name.onnx" 2> "$out/failures/$name.txt" && rm "$out/failures/$name.txt" || failed=4
     done

@@ -18,6 +18,9 @@ import support
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
+#: Archives; two have one name in different folders.
+NAMES = [*(f"m{number}" for number in range(12)), "nested/m0"]
+
 #: Runs a command line on a cluster of two nodes, and ends with its exit code. A third word is the
 #: number of records after which the command is killed.
 CLUSTER = """
@@ -43,8 +46,9 @@ class Fleet(support.Test):
         super().setUp()
         self.archives, self.out = self.folder / "archives", self.folder / "out"
         self.archives.mkdir()
-        for number in range(12):
-            shutil.copy(support.MLP, self.archives / f"m{number}.pt2")
+        (self.archives / "nested").mkdir()
+        for name in NAMES:
+            shutil.copy(support.MLP, self.archives / f"{name}.pt2")
         (self.archives / "broken.pt2").write_bytes(b"PK\x03\x04")
         self.expected = pt2onnx.convert(support.MLP).to_bytes()
         bin = self.folder / "bin"
@@ -55,11 +59,12 @@ class Fleet(support.Test):
         self.path = f"{bin}{os.pathsep}{os.environ['PATH']}"
 
     def models(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in self.out.glob("*.onnx")}
+        paths = self.out.rglob("*.onnx")
+        return {path.relative_to(self.out).as_posix(): path.read_bytes() for path in paths}
 
     def assert_all_are_there(self) -> None:
         found = self.models()
-        self.assertEqual(set(found), {f"m{number}.onnx" for number in range(12)})
+        self.assertEqual(set(found), {f"{name}.onnx" for name in NAMES})
         self.assertTrue(all(model == self.expected for model in found.values()))
 
     @unittest.skipUnless(importlib.util.find_spec("ray"), "Ray is not installed")
@@ -71,7 +76,7 @@ class Fleet(support.Test):
 
         self.assertNotEqual(run(3), 0)
         self.assertFalse((self.out / "report.json").exists())
-        done = {path: path.stat().st_mtime_ns for path in self.out.glob("*.onnx.json")}
+        done = {path: path.stat().st_mtime_ns for path in self.out.rglob("*.onnx.json")}
         self.assertEqual(run(1000), 4)
         self.assert_all_are_there()
         self.assertEqual({path: path.stat().st_mtime_ns for path in done}, done)
@@ -80,7 +85,7 @@ class Fleet(support.Test):
         self.assertEqual(states.pop("broken.pt2"), "failed")
         skipped = [state for state in states.values() if state == "skipped"]
         self.assertGreaterEqual(len(skipped), len(done))
-        self.assertEqual(len(states), 12)
+        self.assertEqual(len(states), len(NAMES))
 
     @unittest.skipUnless(shutil.which("sh"), "there is no shell")
     def test_slurm(self) -> None:
@@ -91,7 +96,7 @@ class Fleet(support.Test):
             codes.append(self.run_shell(words, tasks))
         self.assertEqual(sorted(codes), [0, 0, 4])
         self.assert_all_are_there()
-        failures = [path.name for path in (self.out / "failures").iterdir()]
+        failures = [path.name for path in (self.out / "failures").rglob("*.txt")]
         self.assertEqual(failures, ["broken.txt"])
 
     @unittest.skipUnless(shutil.which("sh"), "there is no shell")
