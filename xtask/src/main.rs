@@ -135,7 +135,7 @@ enum Task {
     /// Builds the Python module and runs the tests of the package that need PyTorch.
     Python(package::Options),
     /// Checks what a release needs: version and changelog, docs, packages, an installation from the
-    /// packages, and a wheel that is used where there is no compiler.
+    /// packages, and a wheel installed without a compiler.
     Release(release::Options),
     /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python
     /// package that need no PyTorch.

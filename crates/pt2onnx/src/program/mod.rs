@@ -241,9 +241,7 @@ fn foreign(model: &Model) -> impl Iterator<Item = Warning> {
     let foreign = nodes.filter(|n| n.domain.is_empty() && schema::versions(n.op()).is_empty());
     let names: BTreeSet<&str> = foreign.map(|n| n.op()).collect();
     let text = |name| {
-        format!(
-            "ONNX has no operator {name}: its nodes stay as they are, for a runtime that has it"
-        )
+        format!("ONNX has no operator {name}: its nodes are kept, for a runtime that has it")
     };
     Warning::all(WarningKind::Unoptimised, names.into_iter().map(text).collect::<Vec<_>>())
 }
@@ -295,7 +293,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "ONNX has no operator EfficientNMS_TRT: its nodes stay as they are, for a runtime that has it"
+                "ONNX has no operator EfficientNMS_TRT: its nodes are kept, for a runtime that has it"
             ]
         );
         for opset in [11, 20] {
