@@ -34,7 +34,7 @@ enum Kept {
     Sum,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Known {
     /// It has numbers that float16 has not.
     large: bool,
@@ -70,23 +70,7 @@ impl Known {
             halves.convert_from_f32_slice(&numbers);
             let mut back = vec![0.0; numbers.len()];
             halves.convert_to_f32_slice(&mut back);
-            let mut known = Self::NOTHING;
-            if let Some(usual) = Self::of_usual(&numbers, &back) {
-                return usual;
-            }
-            for (x, half) in numbers.iter().zip(back).filter(|(x, _)| x.is_finite()) {
-                let (size, error) = (x.abs(), (half - x).abs());
-                if size >= STAND_IN {
-                    known.stand_in = true;
-                    continue;
-                }
-                known.large |= size >= LARGEST + 16.0;
-                known.largest = known.largest.max(size);
-                known.uneven |= error > size * TOO_MUCH;
-                known.whole &= x.fract() == 0.0;
-                known.rounded |= error > 0.0;
-            }
-            known
+            Self::of_usual(&numbers, &back).unwrap_or_else(|| Self::of_any(&numbers, &back))
         };
         (0..count.div_ceil(READ)).into_par_iter().map(part).reduce(
             || Self::NOTHING,
@@ -101,8 +85,26 @@ impl Known {
         )
     }
 
-    /// The same of numbers that float16 has, as a loop that compilers make wide: without branches,
-    /// calls, or the largest of floats, whose order matters if there is a NaN.
+    /// The facts of numbers, by what float16 makes of each.
+    fn of_any(numbers: &[f32], back: &[f32]) -> Self {
+        let mut known = Self::NOTHING;
+        for (x, half) in numbers.iter().zip(back).filter(|(x, _)| x.is_finite()) {
+            let (size, error) = (x.abs(), (half - x).abs());
+            if size >= STAND_IN {
+                known.stand_in = true;
+                continue;
+            }
+            known.large |= size >= LARGEST + 16.0;
+            known.largest = known.largest.max(size);
+            known.uneven |= error > size * TOO_MUCH;
+            known.whole &= x.fract() == 0.0;
+            known.rounded |= error > 0.0;
+        }
+        known
+    }
+
+    /// [`of_any`](Self::of_any) of numbers that float16 has, as a loop that compilers make wide:
+    /// without branches, calls, or the largest of floats, whose order matters if there is a NaN.
     fn of_usual(numbers: &[f32], back: &[f32]) -> Option<Self> {
         // Bits of numbers that are not negative are in their order.
         let bits = |x: f32| x.to_bits() as i32;
@@ -346,5 +348,31 @@ fn contains_float(ty: &Type) -> bool {
         Type::Tensor(tensor) => tensor.dtype == DType::F32,
         Type::Sequence(inner) | Type::Optional(inner) => contains_float(inner),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_numbers_are_known_as_any() {
+        let parts: [&[f32]; 7] = [
+            &[],
+            &[0.0, -0.0, 3.0, -2048.0],
+            &[0.5, 1.0],
+            &[2049.0, 65503.0],
+            &[1e-8, 1.0],
+            &[0.1, -7.3e-5],
+            &[f32::MIN_POSITIVE / 2.0],
+        ];
+        for numbers in parts {
+            let back: Vec<f32> = numbers.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
+            let any = Known::of_any(numbers, &back);
+            assert_eq!(Known::of_usual(numbers, &back), Some(any), "{numbers:?}");
+        }
+        for unusual in [LARGEST, f32::INFINITY, f32::NAN] {
+            assert!(Known::of_usual(&[1.0, unusual], &[1.0, unusual]).is_none());
+        }
     }
 }
