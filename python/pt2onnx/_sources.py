@@ -19,12 +19,13 @@ from . import (
     _shapes,
     _translation,
 )
+from ._capture._module_trace import Package
 from ._capture._script import Script
 from ._cx import Function
 from ._errors import ConversionError, OnnxExporterError, native_errors
 from ._program import ONNXProgram
 from ._program._origin import Example, NoExample
-from ._pt2onnx import Program, convert_bytes, convert_module, convert_program
+from ._pt2onnx import Failure, Program, convert_bytes, convert_module, convert_program
 from ._sizes import Asked
 from ._types import Args, Kwargs
 from .hf import _names
@@ -301,13 +302,28 @@ class ScriptSource:
         specs, renamed = self._script.input_specs()
         dims = {**renamed, **cast(dict[str, str], options.get("rename_dim") or {})}
         text = _option_json.to_json({**options, "input": specs, "rename_dim": dims})
-        with native_errors():
-            package = self._script.package
-            if package.storages is None:
-                native = convert_bytes(package.archive, text, table)
-            else:
-                native = convert_module(package.archive, package.storages, text, table)
-        return ONNXProgram(native, origin=self._script)
+        package = self._script.package
+        has_lines = options.get("node_docs") or options.get("provenance") in (None, "full")
+        if has_lines and package.with_stacks is not None:
+            package = package.with_stacks()
+        return ONNXProgram(_converted(package, text, table), origin=self._script)
+
+
+def _converted(package: Package, options: str, table: Sequence[Translation]) -> Program:
+    """The program of a package. Messages about it have the user's lines: if there are any, it is
+    converted again with these."""
+    again = package.with_stacks
+    try:
+        if package.storages is None:
+            program = convert_bytes(package.archive, options, table)
+        else:
+            program = convert_module(package.archive, package.storages, options, table)
+        if again is None or not program.warnings(grouped=False):
+            return program
+    except Failure as failure:
+        if again is None:
+            raise _errors.from_native(failure) from None
+    return _converted(again(), options, table)
 
 
 def rename_defaults(options: Options, defaults: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, NotTorchScript, Result},
+    graph::{self, GraphState, Trace},
     source_ranges::{Origin, SourceRanges},
     syntax::{self, Class, Function},
 };
@@ -12,7 +13,7 @@ use pt2onnx_fx::{
         pickle::{self, Pickle, Rules},
     },
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::{
     path::Path,
     sync::{
@@ -35,9 +36,8 @@ pub struct Archive {
     version: u32,
     files: Vec<SourceFile>,
     index: FxHashMap<String, Definition>,
-    /// Paths of parameters and of persistent buffers that the classes do not list: those of
-    /// modules that pt2onnx's Python package traced.
-    listed: [FxHashSet<String>; 2],
+    /// The trace, if pt2onnx's Python package made the archive.
+    trace: Option<Trace>,
     /// How many bytes of source ranges may still be read.
     ranges: AtomicUsize,
 }
@@ -93,9 +93,8 @@ pub struct ClassDef {
     pub file: usize,
     /// Its code.
     pub class: Class,
-    /// The qualified name of the class that it stands for, where the archive lists it:
-    /// pt2onnx's Python package numbers the classes of a trace, so that one file has all.
-    of: Option<String>,
+    /// The qualified name of the class that it stands for, where the archive lists it.
+    pub(crate) of: Option<String>,
 }
 
 impl ClassDef {
@@ -103,15 +102,20 @@ impl ClassDef {
     /// its parts (`__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d`), and leaves out
     /// `__main__`.
     pub fn python_name(&self) -> String {
-        let parts = self.of.as_ref().unwrap_or(&self.name).split('.');
-        let own = parts.filter(|p| *p != "__torch__" && !p.starts_with("___torch_mangle_"));
-        own.collect::<Vec<_>>().join(".")
+        python_name(self.of.as_ref().unwrap_or(&self.name))
     }
 
     /// Whether it is the class of a module.
     pub fn is_module(&self) -> bool {
         self.class.base.as_deref() == Some("Module")
     }
+}
+
+/// The name in Python of a class with this qualified name in TorchScript.
+pub fn python_name(qualified: &str) -> String {
+    let parts = qualified.split('.');
+    let own = parts.filter(|p| *p != "__torch__" && !p.starts_with("___torch_mangle_"));
+    own.collect::<Vec<_>>().join(".")
 }
 
 /// A function of the archive.
@@ -138,12 +142,13 @@ impl Archive {
     /// They are not those of a TorchScript archive, or the code cannot be parsed.
     pub fn new(records: Records) -> Result<Self> {
         let refuse = |found| Error::Layout { place: records.place().clone(), found };
-        if !records.has("data.pkl") {
+        let is_trace = records.has(graph::GRAPH);
+        if !is_trace && !records.has("data.pkl") {
             let legacy = records.has("model.json");
             let found = if legacy { NotTorchScript::Legacy } else { NotTorchScript::NoData };
             return Err(refuse(found));
         }
-        if !records.names().any(|name| name.starts_with("code/")) {
+        if !is_trace && !records.names().any(|name| name.starts_with("code/")) {
             return Err(refuse(NotTorchScript::NoCode));
         }
         if records.get("byteorder").is_some_and(|order| &**order.bytes() == b"big") {
@@ -159,34 +164,47 @@ impl Archive {
             }
             None => 1,
         };
-        let listed = ["parameters", "buffers"].map(|kind| {
-            let text = records.get(&format!("pt2onnx/{kind}"));
-            let text = text.map(|text| String::from_utf8_lossy(text.bytes()).into_owned());
-            text.unwrap_or_default().lines().map(str::to_owned).collect()
-        });
         let mut archive = Self {
             records,
             version,
             files: Vec::new(),
             index: FxHashMap::default(),
-            listed,
+            trace: None,
             ranges: AtomicUsize::new(MAX_RANGES),
         };
-        archive.read_code()?;
+        if is_trace {
+            archive.read_trace()?;
+        } else {
+            archive.read_code()?;
+        }
         Ok(archive)
+    }
+
+    fn read_trace(&mut self) -> Result<()> {
+        let text = |name: &str| -> Result<String> {
+            let bytes = self.records.read(name, MAX_CODE)?;
+            Ok(String::from_utf8_lossy(bytes.bytes()).into_owned())
+        };
+        let [inputs, modules, tensors] = graph::LISTS.map(text);
+        let (inputs, modules, tensors) = (inputs?, modules?, tensors?);
+        let graph = text(graph::GRAPH)?;
+        let stacks =
+            if self.records.has(graph::STACKS) { text(graph::STACKS)? } else { String::new() };
+        let trace = Trace::read(&graph, [&inputs, &modules, &tensors], &stacks);
+        let trace = trace.map_err(|(record, line, what)| Error::Syntax {
+            place: self.records.place().within(record),
+            line,
+            what,
+        })?;
+        self.index.insert(trace.class.name.clone(), Definition::Class(trace.class.clone()));
+        self.files.push(SourceFile::new(graph::GRAPH.to_owned(), graph));
+        self.trace = Some(trace);
+        Ok(())
     }
 
     fn read_code(&mut self) -> Result<()> {
         let names = self.records.names().filter(|n| n.starts_with("code/") && n.ends_with(".py"));
         let names: Vec<String> = names.map(str::to_owned).collect();
-        let listed = if self.records.has("pt2onnx/classes") {
-            self.records.read("pt2onnx/classes", MAX_RECORD)?.bytes().to_vec()
-        } else {
-            Vec::new()
-        };
-        let listed = String::from_utf8_lossy(&listed);
-        let pairs = listed.lines().filter_map(|line| line.split_once(' '));
-        let mut classes: FxHashMap<&str, &str> = pairs.collect();
         let mut left = MAX_CODE;
         for path in names {
             let bytes = self.records.read(&path, left)?;
@@ -204,8 +222,7 @@ impl Archive {
             let file = self.files.len();
             for class in parsed.classes {
                 let name = format!("{module}.{}", class.name);
-                let of = classes.remove(&*name).map(str::to_owned);
-                let class = Arc::new(ClassDef { name: name.clone(), file, class, of });
+                let class = Arc::new(ClassDef { name: name.clone(), file, class, of: None });
                 self.index.insert(name, Definition::Class(class));
             }
             for function in parsed.functions {
@@ -217,9 +234,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether a path is listed as that of a parameter, and as that of a persistent buffer.
-    pub fn lists(&self, path: &str) -> [bool; 2] {
-        self.listed.each_ref().map(|paths| paths.contains(path))
+    /// The tensors and modules of a trace of pt2onnx's Python package.
+    pub fn trace(&self) -> Option<&GraphState> {
+        self.trace.as_ref().map(|trace| &trace.state)
     }
 
     /// The version of the format: 3 to 10.
@@ -245,6 +262,9 @@ impl Archive {
     /// The origin of a byte of a file of the code, if the archive has it.
     pub fn origin(&self, file: usize, at: u32) -> Option<Origin> {
         let file = self.files.get(file)?;
+        if let Some(trace) = &self.trace {
+            return trace.origin(at, file.line(at).1);
+        }
         let ranges = file.ranges.get_or_init(|| {
             // Records that only messages need are left out if they are damaged.
             let name = format!("{}.debug_pkl", file.path);
@@ -286,6 +306,9 @@ impl Archive {
     /// # Errors
     /// `data.pkl` is not an object of a class of the archive.
     pub fn root_class(&self) -> Result<&Arc<ClassDef>> {
+        if let Some(trace) = &self.trace {
+            return Ok(&trace.class);
+        }
         let refuse =
             || Error::Layout { place: self.records.place().clone(), found: NotTorchScript::NoData };
         let pickle = self.pickle("data.pkl")?.ok_or_else(refuse)?;

@@ -19,6 +19,7 @@
 mod archive;
 mod error;
 mod given;
+mod graph;
 pub mod quantized;
 mod signature;
 mod source_ranges;
@@ -26,9 +27,10 @@ pub mod syntax;
 mod traced;
 mod types;
 
-pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile};
+pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, python_name};
 pub use error::{Error, NotTorchScript, Result};
 pub use given::{Given, Size};
+pub use graph::{GraphState, GraphTensor, TensorKind};
 pub use source_ranges::{Line, Origin};
 pub use types::Type;
 

@@ -145,7 +145,7 @@ fn items(pickle: &Pickle, id: Id) -> Option<&[Id]> {
 /// The Python stack that a trace keeps as its source, innermost frame first: `model.py(12):
 /// forward`. Frames of the tracer, of its callers and of the calls of modules are left out, as
 /// `torch.export` leaves them out.
-fn stack(text: &str) -> Option<Vec<Line>> {
+pub(crate) fn stack(text: &str) -> Option<Vec<Line>> {
     let mut frames = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (place, function) = line.rsplit_once("): ")?;

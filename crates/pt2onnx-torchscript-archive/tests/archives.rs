@@ -63,18 +63,6 @@ fn records_that_inflate_are_refused() {
     assert_eq!(archive(&[objects, code, ranges]).unwrap().origin(0, 60), None);
 }
 
-#[test]
-fn archives_list_the_names_of_classes() {
-    let code = format!("{FORWARD}    return x\n");
-    let records = [("m/data.pkl", OBJECTS), ("m/code/__torch__.py", code.as_bytes())];
-    let name = |records: &[(&str, &[u8])]| {
-        archive(records).and_then(|a| a.root_class().map(|class| class.python_name())).unwrap()
-    };
-    assert_eq!(name(&records), "M");
-    let listed: (&str, &[u8]) = ("m/pt2onnx/classes", b"__torch__.M __torch__.a.make.<locals>.Net");
-    assert_eq!(name(&[&records[..], &[listed]].concat()), "a.make.<locals>.Net");
-}
-
 /// A zip file of deflated records, without checksums.
 fn deflated(records: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());

@@ -255,6 +255,9 @@ fn flatten_here(
 impl Evaluator<'_> {
     fn load_module(&mut self) -> Result<Value> {
         let archive = self.cx.archive;
+        if let Some(trace) = archive.trace() {
+            return self.load_trace(trace).map_err(|problem| self.error(problem));
+        }
         if let Some(pickle) = archive.pickle("constants.pkl")? {
             let pool = self.load(&pickle, "constants", Role::Constant);
             let pool = pool.map_err(|problem| self.error(problem))?;

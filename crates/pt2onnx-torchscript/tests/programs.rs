@@ -1,12 +1,16 @@
 //! Programs written as code, flattened with a few operators whose types are known here:
-//! `tests/data/programs.txt`, and values as texts: `tests/data/texts.txt`.
+//! `tests/data/programs.txt`; traces of pt2onnx's Python package: `tests/data/traces.txt`; and values
+//! as texts: `tests/data/texts.txt`.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod common;
 
-use common::{archive, flat};
-use pt2onnx_fx::text;
-use pt2onnx_torchscript::{Error, Policy};
+use common::{archive, flat, zipped};
+use pt2onnx_fx::{archive::Records, text};
+use pt2onnx_torchscript::{
+    Error, Policy,
+    archive::{self, Archive},
+};
 
 /// The calls of a program, and its text with the warnings.
 fn printed(body: &str, inputs: &str, how: Policy) -> Result<(String, String), Error> {
@@ -76,4 +80,72 @@ fn values_are_shown_as_the_interpreter_of_pytorch_does() {
             None => assert_eq!(shown, text.trim_start(), "{value}"),
         }
     }
+}
+
+/// The program of a case, with the calls of modules that nodes are in, or the error.
+///
+/// A case has the lines of a graph, and lines `tensor: ` and `module: ` of the lists.
+fn trace_result(case: &str) -> String {
+    let listed = |key: &str| {
+        let lines = case.lines().filter_map(|line| line.strip_prefix(key));
+        lines.map(|line| line.replace("\\t", "\t")).collect::<Vec<_>>().join("\n")
+    };
+    let (tensors, modules) = (listed("tensor: "), listed("module: "));
+    let is_listed = |line: &&str| line.starts_with(['#', 't', 'm']);
+    let graph = case.lines().filter(|line| !is_listed(line)).collect::<Vec<_>>().join("\n");
+    let records: [(&str, &[u8]); 6] = [
+        ("pt2onnx/graph", graph.as_bytes()),
+        ("pt2onnx/inputs", b"x"),
+        ("pt2onnx/modules", modules.as_bytes()),
+        ("pt2onnx/tensors", tensors.as_bytes()),
+        ("data/0.storage", &[0; 64]),
+        ("version", b"10\n"),
+    ];
+    let records = Records::from_bytes(zipped(&records)).map_err(archive::Error::from);
+    let archive = match records.and_then(Archive::new) {
+        Ok(archive) => archive,
+        Err(error) => return error.to_string(),
+    };
+    match flat(&archive, "x=float32[n,4]", Policy::default()) {
+        Ok(flat) => {
+            let inside = flat.program.graph.nodes.iter().map(|node| {
+                let modules = node.meta.nn_module_stack.iter().skip(1).map(|m| &*m.key);
+                let modules = modules.collect::<Vec<_>>().join(" ");
+                format!("# {} in {modules}\n", node.name)
+            });
+            let inside: String = inside.filter(|line| !line.ends_with("in \n")).collect();
+            format!("{}\n{inside}", text::print(&flat.program).to_string().trim()).trim().to_owned()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+/// `UPDATE_CASES=1` writes the results to the file.
+#[test]
+fn traces_are_flattened() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/traces.txt");
+    let (text, mut found) = (std::fs::read_to_string(file).unwrap(), Vec::new());
+    for case in text.trim().split("\n\n") {
+        let (program, _) = case.split_once("\n=>\n").unwrap();
+        found.push(format!("{program}\n=>\n{}", trace_result(program)));
+    }
+    let found = found.join("\n\n") + "\n";
+    if std::env::var_os("UPDATE_CASES").is_some() {
+        std::fs::write(file, &found).unwrap();
+    }
+    assert_eq!(found, text);
+}
+
+#[test]
+fn traces_that_nest_end() {
+    let input = "graph(%x : Float(2, 4)):\n";
+    let open: String = (0..100).map(|_| "%y : Tensor = prim::If(%x)\nblock0():\n").collect();
+    assert!(trace_result(&format!("{input}{open}")).contains("blocks nest more than 64 levels"));
+    let lists = (0..20_000).map(|at| match at {
+        0 => "%0 : Tensor[] = prim::ListConstruct(%x)\n".to_owned(),
+        at => format!("%{at} : Tensor[] = prim::ListConstruct(%{})\n", at - 1),
+    });
+    let lists: String = lists.collect();
+    let found = trace_result(&format!("{input}{lists}return (%19999)\n"));
+    assert!(found.contains("more than"), "{found}");
 }

@@ -22,7 +22,7 @@ def typed(graphs: Iterable[JitGraph]) -> Generator[None, None, None]:
     try:
         for graph in graphs:
             for node in graph.findAllNodes("prim::Constant"):
-                if node.hasAttribute("value") and node.kindOf("value") == "t":
+                if _is_tensor(node):
                     tensor = node.t("value")
                     dtype = _type(node, tensor)
                     if dtype not in (None, tensor.dtype):
@@ -60,3 +60,22 @@ def _like(value: JitValue) -> torch.Tensor | None:
     if dtype is None or rank is None:
         return None
     return torch.empty((1,) * rank, dtype=dtype, device="meta")
+
+
+@contextlib.contextmanager
+def numbered(graph: JitGraph) -> Generator[list[torch.Tensor], None, None]:
+    """In this context, constants that are tensors are their positions in the list of them: the text
+    of a graph would not have their values."""
+    nodes = [node for node in graph.findAllNodes("prim::Constant") if _is_tensor(node)]
+    tensors = [node.t("value") for node in nodes]
+    try:
+        for at, node in enumerate(nodes):
+            node.removeAttribute("value").i_("tensor", at)
+        yield tensors
+    finally:
+        for node, tensor in zip(nodes, tensors, strict=True):
+            node.removeAttribute("tensor").t_("value", tensor)
+
+
+def _is_tensor(node: JitNode) -> bool:
+    return node.hasAttribute("value") and node.kindOf("value") == "t"

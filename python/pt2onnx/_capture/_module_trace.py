@@ -1,8 +1,8 @@
 """Traces of modules whose weights stay where they are.
 
 ``torch.jit.trace`` makes a ScriptModule of Python for each module, which takes most of its time,
-and keeps types and graphs in memory until the process ends. A ``ModuleTrace`` has modules of C++ in
-a compilation unit that is freed with it.
+keeps types and graphs in memory until the process ends, and prints and packs code. A
+``ModuleTrace`` is one graph, whose first inputs are the tensors of the module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from .. import _serialize
-from . import _patches, _size_reads
+from . import _constants, _patches, _size_reads
 from ._jit import JitGraph, JitNode
 
 if TYPE_CHECKING:
@@ -34,30 +34,30 @@ class Package:
     """A module in TorchScript.
 
     ``storages`` are those that the archive lacks, by record. They are None if torch.jit.save wrote
-    it, which leaves out none.
+    it, which leaves out none. ``with_stacks`` makes it again with the Python stack of each node,
+    which only messages and documentation need.
     """
 
     archive: bytes
     storages: list[tuple[str, Lent]] | None = None
+    with_stacks: Callable[[], Package] | None = None
 
 
 @dataclasses.dataclass
 class ModuleTrace:
     """A trace of a function of a module.
 
-    ``code`` is its module of C++, and ``unit`` the compilation unit that has its types, which the
-    module does not keep. ``modules`` are that module and those in it, each once, and ``classes``
-    the classes of Python by the names of those of C++. The tensors of the traced module are listed
-    by path.
+    The first inputs of ``graph`` are the ``tensors`` of the module by path, with their roles; the
+    others have the names ``inputs``. ``tied`` are other paths of these tensors with the first ones,
+    ``modules`` the path and class of each call of a module, that of the traced module first. The
+    scopes of nodes are positions in it.
     """
 
-    unit: Any
-    code: Any
-    modules: list[Any]
-    classes: dict[str, str]
-    parameters: dict[str, torch.Tensor]
-    buffers: dict[str, torch.Tensor]
-    attributes: dict[str, torch.Tensor]
+    graph: JitGraph
+    inputs: list[str]
+    tensors: dict[str, tuple[str, torch.Tensor]]
+    tied: list[tuple[str, str]]
+    modules: list[tuple[str, str]]
     #: The seconds of CPU time that tracing took.
     seconds: float = 0.0
     #: The graph of what Python read of sizes, in the order of the reads.
@@ -65,28 +65,12 @@ class ModuleTrace:
 
     @property
     def inlined_graph(self) -> JitGraph:
-        """A copy of its graph, without calls of methods."""
-        graph: JitGraph = self.code._get_method("forward").graph.copy()
-        own = {part._type().qualified_name(): part for part in self.modules}
-
-        def module_of(call: JitNode) -> Any:
-            return own.get(next(iter(call.inputs())).type().qualified_name())
-
-        # Passes of torch would keep copies of the inner graphs, which also run later.
-        while calls := [
-            n for n in graph.findAllNodes("prim::CallMethod") if module_of(n) is not None
-        ]:
-            for call in calls:
-                method = module_of(call)._get_method(call.s("name"))
-                with graph.insert_point_guard(call):
-                    (result,) = graph.insertGraph(method.graph, list(call.inputs()))
-                call.output().replaceAllUsesWith(result)
-                call.destroy()
-        return graph
+        """A copy of its graph."""
+        return self.graph.copy()
 
     def keep_reads(self) -> None:
-        """Keeps the graph of ``reads``, from the marks in the graphs."""
-        graph = self.inlined_graph
+        """Keeps the graph of ``reads``, from the marks in the graph."""
+        graph = self.graph.copy()
         for _ in list(graph.outputs()):
             graph.eraseOutput(0)
         for _, mark in sorted(_size_reads.marks(graph).items()):
@@ -102,54 +86,100 @@ class ModuleTrace:
         """The sizes that Python would read for other arguments, if it went the same way."""
         if self._reads is None:
             return ()
-        found: Sequence[torch.Tensor] = _C._jit_interpret_graph(self._reads, (self.code, *tensors))
+        found: Sequence[torch.Tensor] = self._interpreted(self._reads, tensors)
         return found
 
     def __call__(self, *tensors: torch.Tensor) -> object:
         """Runs the trace."""
-        with _unoptimized():
-            return self.code._get_method("forward")(*tensors)
+        return self._interpreted(self.graph, tensors)
 
-    def package(self) -> Package:
-        """The archive, without the storages of weights."""
+    def _interpreted(self, graph: JitGraph, tensors: Sequence[torch.Tensor]) -> Any:
+        own = (tensor for _, tensor in self.tensors.values())
+        return _C._jit_interpret_graph(graph, (*own, *tensors))
+
+    def package(self, *, stacks: bool = False) -> Package:
+        """The archive, without the storages of tensors.
+
+        Args:
+            stacks: Whether it has the Python stacks of nodes.
+        """
+        storages: dict[str, Lent] = {}
+        records: dict[int, str] = {}
+        lines: list[str] = []
+
+        def add(kind: str, path: str, tensor: torch.Tensor) -> None:
+            tensor = tensor.detach().resolve_conj().resolve_neg()
+            storage = tensor.untyped_storage()
+            if (record := records.get(storage._cdata)) is None:
+                record = records[storage._cdata] = f"{len(records)}.storage"
+                held = storage if storage.device.type == "cpu" else cast(Any, storage).cpu()
+                storages[record] = (held.data_ptr(), held.nbytes(), (held, storage), None)
+            shape, strides = _numbers(tensor.shape), _numbers(tensor.stride())
+            offset = tensor.storage_offset()
+            lines.append(f"{kind} {tensor.dtype} {record} {offset} {shape} {strides} {path}")
+
+        for path, (kind, tensor) in self.tensors.items():
+            add(kind, path, tensor)
+        lines += [f"tied {path}\t{first}" for path, first in self.tied]
+        with _constants.numbered(self.graph) as constants:
+            # With the lines of Python.
+            graph = cast(Any, self.graph).str(True)
+        for constant in constants:
+            add("constant", "", constant)
         file = io.BytesIO()
         writer = _C.PyTorchFileWriter(file)
         # Otherwise the oldest version, whose operators compute something else.
         writer.set_min_version(_C._get_max_operator_version())
-        serializer = _C.ScriptModuleSerializer(writer)
-        context = serializer.storage_context()
-        storages: dict[str, Lent] = {}
-        tensors = {**self.parameters, **self.buffers, **self.attributes}
-        for tensor in tensors.values():
-            if tensor.device.type == "cpu" and not tensor.is_quantized:
-                storage = tensor.untyped_storage()
-                # Storages that the serialiser knows are not written.
-                name = f"{context.get_or_add_storage(storage)}.storage"
-                storages[name] = (storage.data_ptr(), storage.nbytes(), storage, None)
-        serializer.serialize(self.code, 0)
-        serializer.write_files("code/")
-        classes = [f"{name} {of}" for name, of in self.classes.items()]
-        lists = ("parameters", self.parameters), ("buffers", self.buffers), ("classes", classes)
-        for kind, lines in lists:
-            text = "\n".join(lines).encode()
-            writer.write_record(f"pt2onnx/{kind}", text, len(text))
+        texts = {
+            "graph": graph,
+            "inputs": "\n".join(self.inputs),
+            "modules": "\n".join(f"{path}\t{of}" for path, of in self.modules),
+            "tensors": "\n".join(lines),
+        }
+        if stacks:
+            texts["stacks"] = "\0".join(node.sourceRange() for node in _nodes(self.graph))
+        for name, text in texts.items():
+            data = text.encode()
+            writer.write_record(f"pt2onnx/{name}", data, len(data))
         writer.write_end_of_file()
         return Package(file.getvalue(), list(storages.items()))
 
 
+def _nodes(graph: JitGraph) -> Iterator[JitNode]:
+    """The nodes of a graph in the order of its text: those within a node follow it."""
+    pending = list(graph.nodes())[::-1]
+    while pending:
+        node = pending.pop()
+        yield node
+        within = [inner for block in node.blocks() for inner in block.nodes()]
+        pending += within[::-1]
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return ",".join(map(str, values)) or "-"
+
+
 def supports(module: torch.nn.Module) -> bool:
     """Whether a module has only what a ``ModuleTrace`` can hold: no modules in TorchScript, objects
-    of C++ or tensors of other classes."""
+    of C++, or tensors of other classes or layouts."""
     for part in module.modules():
-        tensors = (*part._parameters.values(), *part._buffers.values())
         if isinstance(part, torch.jit.ScriptModule):
             return False
-        if any(tensor is not None and type(tensor) not in _PLAIN for tensor in tensors):
+        if not all(map(_is_plain, (*part._parameters.values(), *part._buffers.values()))):
             return False
-        values = vars(part).values()
-        if any(isinstance(value, (torch.ScriptObject, torch.jit.ScriptModule)) for value in values):
-            return False
+        for value in vars(part).values():
+            if isinstance(value, (torch.ScriptObject, torch.jit.ScriptModule)):
+                return False
+            if type(value) is torch.Tensor and not _is_plain(value):
+                return False
     return True
+
+
+def _is_plain(tensor: torch.Tensor | None) -> bool:
+    if tensor is None:
+        return True
+    is_strided = type(tensor) in _PLAIN and tensor.layout == torch.strided
+    return is_strided and not tensor.is_quantized
 
 
 def trace(
@@ -166,20 +196,20 @@ def trace(
         Exception: The errors of PyTorch.
     """
     start = time.process_time()
-    traced = _tree(module)
-    named = cast(Iterator[tuple[str, object]], module.named_modules())
-    scopes: dict[object, object] = {part: f"__module.{path}" for path, part in named if path}
-    scopes["__module"] = module
+    tensors, tied = _tensors(module)
+    calls = _Calls(module)
 
     def no_name(_: object) -> str:
         return ""
 
+    def traced(*values: torch.Tensor) -> object:
+        return module(*values[len(tensors) :])
+
     def call(self: Any, *args: object, **kwargs: object) -> object:
         state = _C._get_tracing_state()
-        name = scopes.get(self)
         if not state or self._compiled_call_impl is not None or _has_hooks(self):
             return self._wrapped_call_impl(*args, **kwargs)
-        if not name:
+        if (name := calls.get(self)) is None:
             return self.forward(*args, **kwargs)
         state.push_scope(name)
         try:
@@ -187,19 +217,23 @@ def trace(
         finally:
             state.pop_scope()
 
+    values = (*(tensor for _, tensor in tensors.values()), *examples)
+    own = [f"{_size_reads.WEIGHT}{at}" for at in range(len(tensors))]
     with (
         _patches.applied(
-            "trace", {"_trace_module_map": lambda _: scopes, "__call__": lambda _: call}
+            "trace", {"_trace_module_map": lambda _: calls, "__call__": lambda _: call}
         ),
         _without_autocast_cache(),
         _serialize.without_gc(),
-        _unoptimized(),
     ):
-        traced.code._create_method_from_trace(
-            "forward", module, tuple(examples), no_name, False, False, list(names), False
+        graph, _ = _C._create_graph_by_tracing(
+            traced, values, no_name, False, False, None, [*own, *names]
         )
-    traced.seconds = time.process_time() - start
-    return traced
+        # Functions in TorchScript that the module calls.
+        _C._jit_pass_inline(graph)
+    found = ModuleTrace(graph, list(names), tensors, tied, calls.modules)
+    found.seconds = time.process_time() - start
+    return found
 
 
 #: The hooks of a module, and those of all.
@@ -211,47 +245,55 @@ def _has_hooks(module: torch.nn.Module) -> bool:
     return any(getattr(module, name) or getattr(of_all, f"_global{name}") for name in _HOOKS)
 
 
-def _tree(module: torch.nn.Module) -> ModuleTrace:
-    """Modules of C++ with the tensors of a module and of those in it, without code."""
-    unit = _C.CompilationUnit()
-    tensor_type = _C.TensorType.get()
-    made: dict[int, Any] = {}
-    trace = ModuleTrace(unit, None, [], {}, {}, {}, {})
+class _Calls:
+    """The scopes of the calls of a module and of those within it. torch asks for them where a
+    module has hooks, as it asks a dict by module."""
 
-    def one(part: torch.nn.Module, path: str, inner: Callable[..., Any]) -> Any:
-        if id(part) in made:
-            return made[id(part)]
-        # The archive has a file for each name before the last dot.
-        name = f"__torch__.m{len(made)}"
-        trace.classes[name] = cast(Any, torch)._jit_internal._qualified_name(type(part))
-        code = made[id(part)] = _C.ScriptModule(name, unit, True)
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._paths = {part: path for path, part in _parts(module)}
+        self._classes = dict[type[Any], str]()
+        #: The path and class of each call, that of the traced module first.
+        self.modules = list[tuple[str, str]]()
+
+    def __contains__(self, part: object) -> bool:
+        return part in self._paths
+
+    def __getitem__(self, part: torch.nn.Module) -> str:
+        cls = type(part)
+        if cls not in self._classes:
+            self._classes[cls] = cast(Any, torch)._jit_internal._qualified_name(cls)
+        self.modules.append((self._paths[part], self._classes[cls]))
+        return str(len(self.modules) - 1)
+
+    def get(self, part: torch.nn.Module, default: str | None = None) -> str | None:
+        return default if part not in self._paths else self[part]
+
+
+def _parts(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
+    """A module and those within it, with their paths."""
+    return cast(Iterator[tuple[str, torch.nn.Module]], module.named_modules())
+
+
+def _tensors(
+    module: torch.nn.Module,
+) -> tuple[dict[str, tuple[str, torch.Tensor]], list[tuple[str, str]]]:
+    """The tensors of a module and of those in it by path, with their roles, and the other paths of
+    them with the first ones."""
+    found = dict[str, tuple[str, torch.Tensor]]()
+    tied, first = list[tuple[str, str]](), dict[int, str]()
+    for prefix, part in _parts(module):
         plain = {key: value for key, value in vars(part).items() if type(value) is torch.Tensor}
         for key, value in {**part._parameters, **part._buffers, **plain}.items():
-            if value is not None:
-                code._register_attribute(key, tensor_type, value)
-                is_attribute = key in plain or key in part._non_persistent_buffers_set
-                kind = trace.attributes if is_attribute else trace.buffers
-                kind = trace.parameters if key in part._parameters else kind
-                kind[f"{path}{key}"] = value
-        for key, child in part._modules.items():
-            if child is not None:
-                found = inner(child, f"{path}{key}.", inner)
-                code._register_attribute(key, found._type(), found)
-        return code
-
-    # A function that names itself would keep the trace until the garbage collector finds it.
-    trace.code = one(module, "", one)
-    trace.modules = list(made.values())
-    return trace
-
-
-def _unoptimized() -> contextlib.AbstractContextManager[None]:
-    """In this context, graphs of methods stay as the tracer made them. They are optimised once, by
-    the first that inlines or runs them, so that two traces of one module could differ."""
-    unoptimized: contextlib.AbstractContextManager[None] = cast(Any, torch.jit).optimized_execution(
-        False
-    )
-    return unoptimized
+            if value is None:
+                continue
+            path = f"{prefix}.{key}" if prefix else key
+            if (own := first.setdefault(id(value), path)) != path:
+                tied.append((path, own))
+                continue
+            is_attribute = key in plain or key in part._non_persistent_buffers_set
+            kind = "attribute" if is_attribute else "buffer"
+            found[path] = ("parameter" if key in part._parameters else kind, value)
+    return found, tied
 
 
 @contextlib.contextmanager

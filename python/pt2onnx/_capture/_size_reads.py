@@ -28,6 +28,9 @@ _CURVED = frozenset(
 #: Ways in which Python reads a tensor.
 _READS = ("__bool__", "__int__", "__index__", "__float__", "item")
 
+#: The start of the names of inputs that are tensors of the module. No argument has a colon.
+WEIGHT = "weight:"
+
 #: The node that marks a read, which the tracer would leave out, and its attribute.
 _MARK, _AT = "prim::Print", "pt2onnx_read"
 
@@ -158,7 +161,7 @@ def dropped(
         def key(self: torch.Tensor) -> int:
             if not found.keys and self.dim() == 0:
                 # A tensor is another key also where the size is static.
-                sizes = origin(self, {})
+                sizes = origin(self, None)
                 found.keys = sizes is not None and sizes.any
             return old(self)
 
@@ -184,9 +187,10 @@ def _number(constant: torch.Tensor) -> object:
         code._set_tracing_state(state)
 
 
-def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeReads | None:
+def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]] | None) -> SizeReads | None:
     """The sizes and numbers from which alone the tracer has computed a tensor; None if it has
-    computed it from others, or traces nothing. Sizes of static axes of inputs are numbers."""
+    computed it from others, or traces nothing. Sizes of static axes of inputs, and those of tensors
+    of the module, are numbers, unless ``static`` is None."""
     if not cast(Any, torch.jit).is_tracing():
         return None
     try:
@@ -221,8 +225,11 @@ def origin(tensor: torch.Tensor, static: Mapping[str, Collection[int]]) -> SizeR
     return found
 
 
-def _is_static(node: JitNode, static: Mapping[str, Collection[int]]) -> bool:
+def _is_static(node: JitNode, static: Mapping[str, Collection[int]] | None) -> bool:
     """Whether a node reads the size of a static axis of an input."""
     tensor, *axis = node.inputs()
-    is_input = tensor.node().kind() == "prim::Param"
-    return is_input and len(axis) == 1 and axis[0].toIValue() in static.get(tensor.debugName(), ())
+    if static is None or tensor.node().kind() != "prim::Param":
+        return False
+    name = tensor.debugName()
+    is_listed = len(axis) == 1 and axis[0].toIValue() in static.get(name, ())
+    return is_listed or name.startswith(WEIGHT)

@@ -38,7 +38,7 @@ from . import (
     _size_reads,
 )
 from ._jit import JitGraph, JitNode
-from ._module_trace import ModuleTrace
+from ._module_trace import ModuleTrace, Package
 from ._script import Script
 from ._torch_export import Call, as_module
 
@@ -104,13 +104,17 @@ class Traced:
         pairs = zip(self.leaves, names, strict=True)
         own = [dataclasses.replace(leaf, path=name) for leaf, name in pairs]
         if isinstance(self.code, ModuleTrace):
-            with _constants.typed(graphs(self.code)):
-                package = self.code.package()
+            package = self._package(self.code)
+            package.with_stacks = lambda: self._package(self.code, stacks=True)
         else:
             package = _script.of_model(self.code, (), {}, None).package
         script = Script(package, positional_names(self.call), own, paths=paths)
         script.kinds = self._kinds
         return script
+
+    def _package(self, code: ModuleTrace, *, stacks: bool = False) -> Package:
+        with _constants.typed(graphs(code)):
+            return code.package(stacks=stacks)
 
     def _kinds(self) -> frozenset[str]:
         """The kinds of the nodes on which something depends."""
@@ -508,8 +512,10 @@ def _inline_functions(code: Any) -> None:
 
 def graphs(code: Any) -> Iterator[JitGraph]:
     """The graphs of the methods of a trace."""
-    own = isinstance(code, ModuleTrace)
-    for module in code.modules if own else [part._c for part in code.modules()]:
+    if isinstance(code, ModuleTrace):
+        yield code.graph
+        return
+    for module in [part._c for part in code.modules()]:
         for name in module._method_names():
             yield module._get_method(name).graph
 

@@ -149,6 +149,23 @@ def test_weights_of_traces_are_lent() -> None:
     same(program(x), module(x))
 
 
+def test_messages_have_lines_of_the_user() -> None:
+    """The innermost frame of the node is in torch."""
+    module = torch.nn.Sequential(Normed()).train()
+    training = torch.onnx.TrainingMode.PRESERVE
+    program = pt2onnx.export(module, (torch.rand(2, 3),), dynamo=False, training=training)
+    assert len(program.warnings) == 1 and "first at test_trace.py:" in program.warnings[0]
+
+
+class Normed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x)
+
+
 def test_names_and_roles_of_weights() -> None:
     module = Shared().eval()
     program = pt2onnx.export(module, (torch.rand(2, 4),), dynamo=False, optimize=False)

@@ -72,6 +72,7 @@ impl Archive {
             return Some(if holds("data/aotinductor/") {
                 NotAnArchive::AotInductor
             } else if (holds("code/") && self.records.has("data.pkl"))
+                || self.records.has("pt2onnx/graph")
                 || self.records.has("bytecode.pkl")
                 || self.records.has("model.json")
             {

@@ -50,13 +50,34 @@ pub struct Stmt {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    Assign { target: Expr, ty: Option<Expr>, value: Expr },
+    Assign {
+        target: Expr,
+        ty: Option<Expr>,
+        value: Expr,
+    },
     Expr(Expr),
-    If { test: Expr, then: Vec<Stmt>, other: Vec<Stmt> },
-    For { target: Expr, iter: Expr, body: Vec<Stmt> },
-    While { test: Expr, body: Vec<Stmt> },
-    With { context: Expr, target: Option<Expr>, body: Vec<Stmt> },
+    If {
+        test: Expr,
+        then: Vec<Stmt>,
+        other: Vec<Stmt>,
+    },
+    For {
+        target: Expr,
+        iter: Expr,
+        body: Vec<Stmt>,
+    },
+    While {
+        test: Expr,
+        body: Vec<Stmt>,
+    },
+    With {
+        context: Expr,
+        target: Option<Expr>,
+        body: Vec<Stmt>,
+    },
     Def(Arc<Function>),
+    /// The calls of modules, by id, in which what follows was traced, outermost first.
+    Scope(Arc<[u32]>),
     Return(Option<Expr>),
     Pass,
 }
@@ -82,6 +103,7 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
     Call(Box<Call>),
+    Operator(Box<Operator>),
     Tuple(Vec<Expr>),
     List(Vec<Expr>),
     Dict(Vec<(Expr, Expr)>),
@@ -92,6 +114,13 @@ pub struct Call {
     pub callee: Expr,
     pub args: Vec<Expr>,
     pub kwargs: Vec<(Name, Expr)>,
+}
+
+/// An operator such as `aten::add`, with all arguments of its schema by position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operator {
+    pub name: Name,
+    pub args: Vec<Expr>,
 }
 
 impl Expr {

@@ -4,7 +4,9 @@ mod ast;
 mod lexer;
 mod parser;
 
-pub use crate::syntax::ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
+pub use crate::syntax::ast::{
+    Call, Class, Expr, ExprKind, File, Function, Operator, Param, Stmt, StmtKind,
+};
 pub use crate::syntax::parser::{parse, parse_without_places};
 
 /// A syntax error and its place.

@@ -10,8 +10,8 @@ use crate::{
 use indexmap::IndexMap;
 use pt2onnx_fx::{ModuleFrame, Name};
 use pt2onnx_torchscript_archive::{
-    ClassDef, FunctionDef,
-    syntax::{Call, ExprKind},
+    ClassDef, FunctionDef, python_name,
+    syntax::{Call, ExprKind, Operator},
 };
 use std::sync::Arc;
 
@@ -32,6 +32,15 @@ impl Evaluator<'_> {
         }
         self.set_at(call.callee.at);
         self.apply(&callee, args, kwargs)
+    }
+
+    /// A node of a graph, whose arguments are all those of the schema.
+    pub(crate) fn call_operator(&mut self, call: &Operator, env: &Env) -> Step<Value> {
+        let Operator { name, args } = call;
+        let mut args = self.eval_all(args, env)?;
+        let (namespace, own) = name.split_once("::").unwrap_or(("aten", name));
+        let kwargs = self.keywords(name, &mut args);
+        self.operator(namespace, own, args, kwargs)
     }
 
     /// A call of a name that is built in: `annotate(List[int], [])`.
@@ -194,11 +203,33 @@ impl Evaluator<'_> {
         if let Some(around) = around.filter(|around| around.path == path) {
             return around.clone();
         }
+        self.next_frame(path, class)
+    }
+
+    /// The frame of the next call of a module.
+    fn next_frame(&mut self, path: Name, class: &str) -> ModuleFrame {
         let calls = self.names.calls.entry(path.clone()).or_default();
         let mark = if *calls > 0 { format!("@{calls}") } else { String::new() };
         *calls += 1;
         let key = format!("L__self___{}{mark}", path.replace('.', "_")).into();
         ModuleFrame { key, path, ty: class.into() }
+    }
+
+    /// Says in which calls of modules the nodes that follow were traced. The first is that of the
+    /// traced module, whose method runs.
+    pub(crate) fn enter_modules(&mut self, calls: &[u32]) {
+        let modules = self.cx.archive.trace().map_or(&[][..], |trace| &trace.modules);
+        let mut frames = Vec::with_capacity(calls.len());
+        for &call in calls.iter().skip(1) {
+            let Some((path, class)) = modules.get(call as usize) else { continue };
+            let known = self.names.traced.get(&call).cloned();
+            let frame = known.unwrap_or_else(|| self.next_frame(path.clone(), &python_name(class)));
+            self.names.traced.insert(call, frame.clone());
+            frames.push(frame);
+        }
+        if let Some(frame) = self.state.calls.frames.last_mut() {
+            frame.traced = frames;
+        }
     }
 
     fn function(
@@ -227,7 +258,14 @@ impl Evaluator<'_> {
         }
         let (file, at) = (def.file, function.at);
         let (name, heap) = (function.name.clone(), self.state.heap.len());
-        self.state.calls.frames.push(Frame { file, function: name, at, heap, module });
+        self.state.calls.frames.push(Frame {
+            file,
+            function: name,
+            at,
+            heap,
+            module,
+            traced: Vec::new(),
+        });
         // If it fails, the frame stays, so that the message can name it.
         let flow = self.deeper(|ev| ev.block(&function.body, &mut env))?;
         self.state.calls.frames.pop();

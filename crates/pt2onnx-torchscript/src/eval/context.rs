@@ -2,7 +2,7 @@
 
 use crate::{types::Types, value::Value};
 use indexmap::IndexMap;
-use pt2onnx_fx::{Argument, Constant, InputSpec, Name};
+use pt2onnx_fx::{Argument, Constant, InputSpec, ModuleFrame, Name};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript_archive::{Archive, Origin};
@@ -83,6 +83,8 @@ pub(crate) struct Budget {
 pub(crate) struct Names {
     taken: FxHashMap<String, usize>,
     pub(crate) calls: FxHashMap<Name, usize>,
+    /// The frames of calls of modules in a trace, by id.
+    pub(crate) traced: FxHashMap<u32, ModuleFrame>,
 }
 
 impl Names {

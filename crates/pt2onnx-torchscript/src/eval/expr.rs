@@ -59,6 +59,7 @@ impl Evaluator<'_> {
                 return self.slice(&base, &start, &end, &Value::int(1));
             }
             ExprKind::Call(call) => return self.call(call, env),
+            ExprKind::Operator(operator) => return self.call_operator(operator, env),
             ExprKind::Tuple(items) => {
                 let items = self.eval_all(items, env)?;
                 return self.tuple(items, None);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 impl Evaluator<'_> {
     pub(crate) fn node_meta(&self) -> Arc<NodeMeta> {
-        let modules = self.state.calls.frames.iter().filter_map(|frame| frame.module.clone());
-        let mut modules: Vec<ModuleFrame> = modules.collect();
+        let modules = self.state.calls.frames.iter().flat_map(Frame::modules);
+        let mut modules: Vec<ModuleFrame> = modules.cloned().collect();
         modules.dedup();
         Arc::new(NodeMeta {
             stack_trace: Some(self.stack_trace().into()),
@@ -24,7 +24,7 @@ impl Evaluator<'_> {
             let place = self.cx.archive.place().to_string();
             return Site { function, place, ..Site::default() };
         };
-        let module = frames.iter().rev().find_map(|frame| frame.module.as_ref());
+        let module = frames.iter().flat_map(Frame::modules).next_back();
         Site {
             function: frame.function.to_string(),
             module: module.map(|m| m.path.to_string()).unwrap_or_default(),

@@ -50,6 +50,22 @@ impl Evaluator<'_> {
         Err(Problem::NoOverload(format!("{name}({})", kinds.join(", "))))
     }
 
+    /// Takes those out of all arguments of an overload that calls give by name.
+    pub(crate) fn keywords(&self, name: &str, args: &mut Vec<Value>) -> Kwargs {
+        let overloads = schema::overloads(name);
+        let fits = |schema: &&Schema| {
+            let mut pairs = schema.params.iter().zip(&*args);
+            schema.params.len() == args.len()
+                && pairs.all(|(param, value)| self.fits(value, &param.ty, param.length, true))
+        };
+        let Some(schema) = overloads.iter().find(fits) else {
+            return Kwargs::new();
+        };
+        let first = schema.params.iter().position(|param| param.keyword).unwrap_or(args.len());
+        let named = schema.params.iter().skip(first).map(|param| param.name.clone());
+        named.zip(args.split_off(first)).collect()
+    }
+
     /// The schema that a call suggests of an operator with a known name only.
     fn schema_of_call(&self, operator: &str, args: &[Value], kwargs: &Kwargs) -> Schema {
         let param = |name: Name, keyword: bool, value: &Value| Param {

@@ -90,6 +90,7 @@ impl Evaluator<'_> {
                 let def = FunctionDef { file, function: function.clone() };
                 env.insert(function.name.clone(), Value::callee(Callee::Closure(def, seen)));
             }
+            StmtKind::Scope(calls) => self.enter_modules(calls),
             StmtKind::Return(value) => {
                 let value = value.as_ref().map(|value| self.eval(value, env)).transpose()?;
                 return Ok(Flow::Return(value.unwrap_or(Value::None)));

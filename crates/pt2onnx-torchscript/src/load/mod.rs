@@ -3,4 +3,5 @@
 pub(crate) mod inputs;
 pub(crate) mod module_state;
 pub(crate) mod pickle;
+pub(crate) mod trace;
 pub(crate) mod value_numbering;

@@ -180,11 +180,7 @@ impl Evaluator<'_> {
             };
             let name = Name::from(&**name);
             let path = place.part(&name);
-            let role = match self.cx.archive.lists(&path) {
-                [true, _] => Role::Parameter,
-                [_, true] => Role::Buffer,
-                _ => role_of(&class, &name),
-            };
+            let role = role_of(&class, &name);
             let value = self.value(loader, value, Location { role, ..place.at(&path) })?;
             if let Value::Object(object) = &object
                 && let Some(Item::Object { attributes, .. }) = self.state.heap.get_mut(object.0)
@@ -300,7 +296,7 @@ impl Evaluator<'_> {
     }
 
     /// Keeps the other names of a tied weight, as state dicts do.
-    fn tied(&mut self, value: &Value, path: &str, role: Role) {
+    pub(crate) fn tied(&mut self, value: &Value, path: &str, role: Role) {
         let (Value::Tensor(name), Role::Parameter | Role::Buffer) = (value, role) else { return };
         let spec = self.interface.specs.iter().find(|spec| spec.name() == Some(name));
         let target = spec.and_then(InputSpec::target);
@@ -313,7 +309,7 @@ impl Evaluator<'_> {
     }
 
     /// An input of the graph for a tensor of the archive.
-    fn tensor(&mut self, tensor: Tensor, path: &str, role: Role) -> Step<Value> {
+    pub(crate) fn tensor(&mut self, tensor: Tensor, path: &str, role: Role) -> Step<Value> {
         let held = tensor.storage().map_or(usize::MAX, |storage| storage.bytes().len());
         if tensor.nbytes().saturating_sub(held) > MAX_REPEATED {
             return Err(Problem::Memory(MAX_REPEATED));

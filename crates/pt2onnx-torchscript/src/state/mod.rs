@@ -59,6 +59,15 @@ pub(crate) struct Frame {
     pub(crate) heap: usize,
     /// The module whose method it is.
     pub(crate) module: Option<ModuleFrame>,
+    /// The calls of modules within it in which the node that runs was traced, outermost first.
+    pub(crate) traced: Vec<ModuleFrame>,
+}
+
+impl Frame {
+    /// The modules that run, outermost first.
+    pub(crate) fn modules(&self) -> impl DoubleEndedIterator<Item = &ModuleFrame> {
+        self.module.iter().chain(&self.traced)
+    }
 }
 
 /// The functions that run, outermost first.

@@ -14,7 +14,9 @@ use pt2onnx_torchscript_archive::syntax::{Expr, ExprKind};
 /// How many parts an assignment takes its value apart into, if the value is a call.
 pub(crate) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
     match (&target.kind, &value.kind) {
-        (ExprKind::Tuple(targets), ExprKind::Call(_)) => Some(targets.len()),
+        (ExprKind::Tuple(targets), ExprKind::Call(_) | ExprKind::Operator(_)) => {
+            Some(targets.len())
+        }
         _ => None,
     }
 }
