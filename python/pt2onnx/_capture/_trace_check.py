@@ -51,7 +51,7 @@ _LOOKING_PART = 1 / 8
 _ALWAYS = 2
 
 #: Seconds of CPU time of traces that are always compared.
-_QUICK = 0.1
+_QUICK = 0.05
 
 #: How many numbers of the other side of a branch are compared.
 _NUMBERS = 4
