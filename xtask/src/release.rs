@@ -177,27 +177,25 @@ fn remove(path: &Path) -> Result<()> {
 /// Installs the command from the packaged crates, and runs it.
 fn install(profile: Option<&str>) -> Result<()> {
     let version = version()?;
-    let crates = packed().join("package");
-    if !crates.exists() {
-        publish()?;
-    }
-    let sources = folder().join("crates");
-    remove(&sources)?;
-    fs::create_dir_all(&sources)?;
+    run(cargo()
+        .args(["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"])
+        .arg("--target-dir")
+        .arg(std::path::absolute(packed())?))?;
+    // Outside of the repository, whose workspace does not have the unpacked crates.
+    let sources = tempfile::tempdir()?;
+    // Not `--locked`: the lock file names a registry for our crates, which does not have them yet.
     let mut command = cargo();
     command.args(["install", "--quiet", "--force", "--profile", profile.unwrap_or("release")]);
-    command.args(["--locked", "--root"]);
-    command.arg(std::path::absolute(folder().join("installed"))?);
-    for entry in fs::read_dir(&crates)? {
+    command.arg("--root").arg(std::path::absolute(folder().join("installed"))?);
+    for entry in fs::read_dir(packed().join("package"))? {
         let path = entry?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let Some(package) = name.strip_suffix(&format!("-{version}.crate")) else { continue };
-        run(Command::new("tar").arg("-xzf").arg(&path).arg("-C").arg(&sources))?;
-        let unpacked = std::path::absolute(sources.join(format!("{package}-{version}")))?;
+        run(Command::new("tar").arg("-xzf").arg(&path).arg("-C").arg(sources.path()))?;
+        let unpacked = sources.path().join(format!("{package}-{version}"));
         if package == "pt2onnx-cli" {
             command.arg("--path").arg(&unpacked);
         } else {
-            // The registry does not have it yet.
             let place = unpacked.display();
             command.args(["--config", &format!("patch.crates-io.{package}.path='{place}'")]);
         }
