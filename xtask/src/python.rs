@@ -39,7 +39,9 @@ pub fn virtual_environment(
     for file in requirements {
         pip.arg("--requirement").arg(file);
     }
-    run(&mut pip)?;
+    if !requirements.is_empty() {
+        run(&mut pip)?;
+    }
     more(&python)?;
     fs::write(stamp, wanted)?;
     Ok(python)
