@@ -4,6 +4,7 @@ use super::{
     deferred::Deferred,
     options::{NoOptimize, Options},
     running::{Run, Verify},
+    tasks::by_tasks,
     values,
 };
 use clap::{
@@ -83,28 +84,31 @@ pub struct Cli {
 /// The tasks other than conversion. To convert a file named like a command, write `./inspect`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and
-    /// everything that prevents conversion
+    /// Show what an archive holds, and everything that prevents conversion
+    ///
+    /// Its inputs, outputs, dynamic dimensions, weights and ops.
     Inspect(Deferred<Inspect>),
-    /// Print any ONNX model as text, without the files of its weights; or the program of an
-    /// archive, as PyTorch prints it
+    /// Print any ONNX model, or the program of an archive, as text
+    ///
+    /// A model without the files of its weights, a program as PyTorch prints it.
     Show(Deferred<Show>),
-    /// Check whether archives can be converted with the given options, and show everything that
-    /// prevents it
+    /// Check whether archives can be converted, and show what prevents it
     #[command(after_help = AFTER_CHECK)]
     Check(Deferred<Check>),
-    /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names,
-    /// nodes
+    /// Show how two ONNX models differ
+    ///
+    /// Their opsets, inputs, outputs, operators, weights, types, names and nodes.
     #[command(after_help = AFTER_DIFF)]
     Diff(Deferred<Diff>),
     /// Run a model in ONNX Runtime, and show or write its outputs
     #[command(after_help = AFTER_RUN)]
     Run(Deferred<Run>),
-    /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the
-    /// archive's program
+    /// Compare the outputs of a model with given ones, another model or its archive
+    ///
+    /// The model runs in ONNX Runtime.
     #[command(after_help = AFTER_VERIFY)]
     Verify(Deferred<Verify>),
-    /// Fold, simplify and fuse any ONNX model
+    /// Fold, simplify, fuse and compress any ONNX model
     #[command(after_help = AFTER_OPTIMIZE, alias = "optimise")]
     Optimize(Deferred<Optimize>),
     /// Give values to the weights of a model that was written without them
@@ -119,8 +123,9 @@ pub enum Command {
     },
     /// List the passes of `--optimize`, in the order in which they run
     Passes,
-    /// Explain one op: its overloads, the ONNX operators that they become, the lowest opset and the
-    /// tested element types
+    /// Explain one op: its overloads, and the ONNX operators that they become
+    ///
+    /// Also the lowest opset and the tested element types.
     Explain {
         /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
         #[arg(value_name = "OP", value_parser = NonEmptyStringValueParser::new())]
@@ -313,12 +318,20 @@ impl Cli {
     pub fn read(
         args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches_from(args).map_err(|mut error| {
-            // A misspelt option was not meant as a value.
-            if error.kind() == ErrorKind::UnknownArgument {
-                error.remove(ContextKind::Suggested);
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let matches = Self::command().try_get_matches_from(&args).or_else(|mut error| {
+            match error.kind() {
+                // The list of commands takes time that conversions need not spend.
+                ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                    by_tasks(Self::command()).try_get_matches_from(&args)
+                }
+                // A misspelt option was not meant as a value.
+                ErrorKind::UnknownArgument => {
+                    error.remove(ContextKind::Suggested);
+                    Err(error)
+                }
+                _ => Err(error),
             }
-            error
         })?;
         Self::from_arg_matches(&matches)
     }

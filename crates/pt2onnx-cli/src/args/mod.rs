@@ -4,6 +4,7 @@ mod cli;
 mod deferred;
 mod options;
 mod running;
+mod tasks;
 mod values;
 mod words;
 
