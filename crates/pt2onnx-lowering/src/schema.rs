@@ -34,9 +34,14 @@ pub struct Param {
 pub enum SchemaError {
     /// It has another form.
     #[error(
-        "`{0}` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
+        "`{text}` is not the schema of an op: {reason}; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
     )]
-    Text(String),
+    Text {
+        /// The text.
+        text: String,
+        /// The reason.
+        reason: pt2onnx_schemas::SchemaError,
+    },
     /// A default is not a value of its parameter's type, or cannot be read.
     #[error("the default `{default}` of the parameter `{ty} {param}` cannot be read")]
     Default {
@@ -56,8 +61,8 @@ impl Schema {
     /// Returns an error if the text is not a schema, or if a default is not a value of its
     /// parameter's type.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
-        let schema = pt2onnx_schemas::Schema::parse(text);
-        let schema = schema.ok_or_else(|| SchemaError::Text(text.to_owned()))?;
+        let wrong = |reason| SchemaError::Text { text: text.to_owned(), reason };
+        let schema = pt2onnx_schemas::Schema::parse(text).map_err(wrong)?;
         let param = |param: pt2onnx_schemas::Param| {
             let ty = ParamType::from(param.slot.ty);
             let read = |text: &str| {
@@ -111,6 +116,6 @@ mod tests {
         );
         assert!(s.unwrap().params[1].ty.optional);
         let error = Schema::parse("not a schema").unwrap_err();
-        assert_eq!(error, SchemaError::Text("not a schema".into()));
+        assert!(error.to_string().contains("of an op: no `(` begins parameters;"), "{error}");
     }
 }

@@ -20,7 +20,7 @@ mod parse;
 mod writers;
 
 pub use constants::*;
-pub use parse::{Param, Schema, Slot, Type, items};
+pub use parse::{Param, Schema, SchemaError, Slot, Type, items};
 pub use writers::{Variant, Writes, functional_name, returns_alias, writes};
 
 /// All schemas, one on a line, in the order of their names. Lines that start with `#` are comments.

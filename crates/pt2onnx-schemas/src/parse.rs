@@ -1,6 +1,6 @@
 //! Parses a schema's text into its parts.
 
-use std::fmt;
+use std::{error, fmt};
 
 /// The deepest nesting of types: that of all texts that pt2onnx reads (`pt2onnx_symbolic::text`).
 const MAX_NESTING: usize = 64;
@@ -60,15 +60,34 @@ pub enum Type<'a> {
     Generic(&'a str, Vec<Type<'a>>),
 }
 
+/// The reason why a text is not a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaError(String);
+
+impl fmt::Display for SchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for SchemaError {}
+
 impl<'a> Schema<'a> {
     /// Parses a schema such as `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) ->
-    /// Tensor`. Returns `None` if the text is not one, ends its parameters with `...`, or nests
-    /// types more than 64 deep.
-    pub fn parse(text: &'a str) -> Option<Self> {
-        let (name, rest) = text.split_once('(')?;
-        let (params, returns) = rest.rsplit_once("->")?;
-        let (params, returns) = (params.trim().strip_suffix(')')?, returns.trim());
-        let (namespace, name) = name.trim().split_once("::")?;
+    /// Tensor`.
+    ///
+    /// # Errors
+    /// The reason why the text is not one. Schemas that end their parameters with `...` are not
+    /// read, nor those with types more than 64 deep.
+    pub fn parse(text: &'a str) -> Result<Self, SchemaError> {
+        let no = |reason: &str| SchemaError(reason.to_owned());
+        let (name, rest) = text.split_once('(').ok_or_else(|| no("no `(` begins parameters"))?;
+        let (params, returns) =
+            rest.rsplit_once("->").ok_or_else(|| no("no `->` is before results"))?;
+        let params = params.trim().strip_suffix(')');
+        let params = params.ok_or_else(|| no("no `)` ends the parameters"))?;
+        let (namespace, name) =
+            name.trim().split_once("::").ok_or_else(|| no("its name has no namespace"))?;
         let (name, overload) = name.split_once('.').unwrap_or((name, ""));
         let mut keyword = false;
         let mut parsed = Vec::new();
@@ -79,6 +98,7 @@ impl<'a> Schema<'a> {
                 parsed.push(Param { keyword, ..Param::parse(text)? });
             }
         }
+        let returns = returns.trim();
         let returns = match returns.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
             Some(several) => items(several),
             None => vec![returns],
@@ -90,8 +110,8 @@ impl<'a> Schema<'a> {
             _ => text,
         };
         let returns = returns.into_iter().map(|text| Slot::parse(bare(text)));
-        let returns = returns.collect::<Option<_>>()?;
-        Some(Self { namespace, name, overload, params: parsed, returns })
+        let returns = returns.collect::<Result<_, _>>()?;
+        Ok(Self { namespace, name, overload, params: parsed, returns })
     }
 }
 
@@ -115,20 +135,24 @@ pub fn items(text: &str) -> Vec<&str> {
 }
 
 impl<'a> Param<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
+    fn parse(text: &'a str) -> Result<Self, SchemaError> {
         let (typed, default) = match text.split_once('=') {
             Some((typed, default)) => (typed, Some(default.trim())),
             None => (text, None),
         };
         // A type can have spaces: `Tensor(a -> *)`.
-        let (ty, name) = typed.rsplit_once(' ')?;
-        Some(Self { name, slot: Slot::parse(ty)?, default, keyword: false })
+        let (ty, name) = typed.rsplit_once(' ').ok_or_else(|| match typed {
+            "..." => SchemaError("`...` is not supported".to_owned()),
+            _ => SchemaError(format!("the parameter `{typed}` has no type or no name")),
+        })?;
+        Ok(Self { name, slot: Slot::parse(ty)?, default, keyword: false })
     }
 }
 
 impl<'a> Slot<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        Self::nested(text, MAX_NESTING)
+    fn parse(text: &'a str) -> Result<Self, SchemaError> {
+        let wrong = || SchemaError(format!("`{text}` is not a type, or nests too deeply"));
+        Self::nested(text, MAX_NESTING).ok_or_else(wrong)
     }
 
     /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order. Types may stand
@@ -228,8 +252,16 @@ mod tests {
         while let Some((text, expected)) = lines.next().zip(lines.next()) {
             assert_eq!(parts(text).trim_end(), expected.trim_start());
         }
-        for text in ["not a schema", "aten::f(...) -> Tensor", "f(Tensor x) -> Tensor", "a::f(x)"] {
-            assert_eq!(Schema::parse(text), None, "{text}");
+        for (text, reason) in [
+            ("not a schema", "no `(` begins parameters"),
+            ("a::f(x)", "no `->` is before results"),
+            ("a::f(Tensor x -> Tensor", "no `)` ends the parameters"),
+            ("f(Tensor x) -> Tensor", "its name has no namespace"),
+            ("a::f(...) -> Tensor", "`...` is not supported"),
+            ("a::f(x) -> Tensor", "the parameter `x` has no type or no name"),
+            ("a::f(int[ x) -> Tensor", "`int[` is not a type, or nests too deeply"),
+        ] {
+            assert_eq!(Schema::parse(text).unwrap_err().to_string(), reason, "{text}");
         }
     }
 
@@ -240,7 +272,7 @@ mod tests {
         for (depth, parsed) in [(64, true), (65, false), (100_000, false)] {
             for ty in [tuple(depth), marks(depth)] {
                 let text = format!("a::b({ty} x) -> Tensor");
-                assert_eq!(Schema::parse(&text).is_some(), parsed, "{depth}");
+                assert_eq!(Schema::parse(&text).is_ok(), parsed, "{depth}");
             }
         }
     }
@@ -248,7 +280,7 @@ mod tests {
     #[test]
     fn all_schemas_can_be_parsed() {
         let schemas = crate::LIST.lines().filter(|line| !line.starts_with('#'));
-        let wrong: Vec<_> = schemas.filter(|t| Schema::parse(t).is_none()).collect();
+        let wrong: Vec<_> = schemas.filter(|t| Schema::parse(t).is_err()).collect();
         assert!(wrong.iter().all(|text| text.contains("...")), "{wrong:#?}");
     }
 }

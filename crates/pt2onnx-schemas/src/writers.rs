@@ -113,7 +113,8 @@ fn variant(schema: &Schema, name: &str, params: &[&crate::Param]) -> Option<Vari
     let prefix = format!("{}::{name}", schema.namespace);
     let named = from(&prefix).take_while(|line| line.starts_with(&prefix));
     let overloads = named.filter(|line| line[prefix.len()..].starts_with(['(', '.']));
-    let pure = overloads.filter(|line| !line.contains('!')).filter_map(Schema::parse);
+    let pure =
+        overloads.filter(|line| !line.contains('!')).filter_map(|line| Schema::parse(line).ok());
     let in_order = |s: &Schema| {
         let same = s.params.iter().zip(params).all(|(a, b)| a.slot.ty == b.slot.ty);
         let rest = s.params.get(params.len()..);

@@ -68,7 +68,7 @@ impl Registry {
         let variants = [&*op.overload, "int"].map(|overload| OpName::new("aten", base, overload));
         let mut rows = variants.into_iter().map(|op| (self.get(op.schema_name()), op));
         let (row, variant) = rows.find_map(|(row, op)| Some((row?, op)))?;
-        let schema = pt2onnx_schemas::Schema::parse(row.schema)?;
+        let schema = pt2onnx_schemas::Schema::parse(row.schema).ok()?;
         let is_view = schema.returns.first().is_some_and(|r| r.alias.is_some());
         (is_view || base.starts_with("resize")).then_some(variant)
     }

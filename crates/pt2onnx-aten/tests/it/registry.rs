@@ -117,8 +117,8 @@ fn rows_that_do_not_fit_their_schemas() {
     mylib::untaken: the function does not take `n`, which has no default
     mylib::given_twice: the row gives a value for `factor`, which is a parameter of the schema
     mylib::given_in_vain: the function does not take `n`, which has no default
-    `mylib::unreadable` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
-    `nameless(Tensor self, float factor) -> Tensor` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
+    `mylib::unreadable` is not the schema of an op: no `(` begins parameters; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
+    `nameless(Tensor self, float factor) -> Tensor` is not the schema of an op: its name has no namespace; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
     ");
 }
 

@@ -42,7 +42,7 @@ impl Schema {
     /// Parses a schema; `None` if the text is not one, or has types that no call of a flattened
     /// program has.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let schema = pt2onnx_schemas::Schema::parse(text)?;
+        let schema = pt2onnx_schemas::Schema::parse(text).ok()?;
         let params = schema.params.into_iter().map(|param| Param {
             name: param.name.into(),
             ty: param.slot.ty.into(),
