@@ -433,7 +433,10 @@ impl<'m> Builder<'m> {
             let facts = Facts { contents: &s.contents, constraints: &self.constraints };
             infer::types_and_error(s.model, facts, node)
         };
-        s.diagnostics.0.extend(error.map(|error| Diagnostic::Wrong(error.to_string())));
+        if let Some(error) = error {
+            let named = format!("{}: {error}", s.model[node].op());
+            s.diagnostics.0.push(Diagnostic::Wrong(named));
+        }
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (value, ty) in values.into_iter().zip(types) {
             s.model[value].ty = ty;

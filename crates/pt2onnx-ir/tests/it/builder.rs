@@ -239,7 +239,7 @@ fn faults_name_what_cannot_be_done() {
     assert_snapshot!(found, @r#"
 value 0: float[2,3] has no dimension 2
 the size s9 cannot be computed from the inputs
-sizes 3 and 5 do not broadcast
+Add: sizes 3 and 5 do not broadcast
 no region is open that could be closed
 "#);
 }
@@ -265,16 +265,16 @@ fn sizes_that_cannot_be() {
         assert_eq!(cx.shape(y)[..], [e("1"), e("4"), e("2")]);
     });
     assert_snapshot!(found, @"
-sizes 4 and 3 must be equal
-sizes 4 and 3 must be equal
-sizes 3 and 2 must be equal
-a window of 5 is larger than the padded size of 4
+MatMul: sizes 4 and 3 must be equal
+Concat: sizes 4 and 3 must be equal
+Conv: sizes 3 and 2 must be equal
+MaxPool: a window of 5 is larger than the padded size of 4
 8 elements cannot be reshaped to 9
 index 9 is out of bounds for a size of 4
-sizes 6 and 4 must be equal
-size 5 exceeds 4
-size 3 exceeds 2
-sizes 4 and 3 must be equal
+Split: sizes 6 and 4 must be equal
+TopK: size 5 exceeds 4
+GatherElements: size 3 exceeds 2
+InstanceNormalization: sizes 4 and 3 must be equal
 ");
 }
 
