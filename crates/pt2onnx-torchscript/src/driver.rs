@@ -184,8 +184,12 @@ pub fn tensors(archive: &Archive, types: &mut dyn Types) -> Result<IndexMap<Stri
     })
 }
 
-/// Runs the evaluator in a separate thread, which has a large stack.
+/// Runs the evaluator in a separate thread, which has a large stack; here, where there are no
+/// threads.
 fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    if cfg!(target_family = "wasm") {
+        return run();
+    }
     let (worker, waiter) = pt2onnx_cancel::hand_over();
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
