@@ -1,5 +1,5 @@
-//! Maps a file of little-endian float32 numbers, and prints their mean: pages are read as they are
-//! needed. `cargo run -p pt2onnx-tensor --example mean NUMBERS.bin`
+//! Maps a file of little-endian float32 numbers, and prints their mean. Pages are read when they
+//! are needed. `cargo run -p pt2onnx-tensor --example mean NUMBERS.bin`
 
 use pt2onnx_tensor::{DType, Storage, Tensor, open};
 use std::{io::Write, path::PathBuf};
