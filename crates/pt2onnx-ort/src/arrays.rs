@@ -1,5 +1,6 @@
 //! Arrays by name in files: reads NumPy's `.npz` and `.npy`, writes `.npz` and safetensors.
 
+use bytes::Bytes;
 use half::f16;
 use indexmap::IndexMap;
 use npyz::WriterBuilder;
@@ -95,7 +96,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// The header of a `.npy` file. The crate `npyz`, which writes these files, panics at sizes whose
 /// product overflows, so that it does not read them.
 struct Header {
-    dtype: DType,
+    elements: Elements,
     sizes: Vec<usize>,
     columns_first: bool,
     /// Bytes of the header itself.
@@ -125,7 +126,7 @@ impl Header {
             found.map(|(_, value)| value).ok_or_else(damaged)
         };
         let descr = entry("descr")?;
-        let dtype = descr.as_string().and_then(|descr| known(descr)).ok_or_else(|| {
+        let elements = descr.as_string().and_then(|descr| known(descr)).ok_or_else(|| {
             let descr = descr.as_string().cloned().unwrap_or_else(|| descr.to_string());
             format!("elements of NumPy type {descr} are not supported: convert them with `astype`")
         })?;
@@ -134,14 +135,14 @@ impl Header {
         let sizes: Option<Vec<usize>> = sizes.collect();
         let sizes = sizes.ok_or("it has a size that no array can have")?;
         let columns_first = entry("fortran_order")?.as_boolean().ok_or_else(damaged)?;
-        Ok(Self { dtype, sizes, columns_first, bytes: bytes.len() - rest.len() + length })
+        Ok(Self { elements, sizes, columns_first, bytes: bytes.len() - rest.len() + length })
     }
 
     /// An error if header and array have fewer bytes than the record, `there`.
     fn fills(&self, there: u64) -> Result<(), String> {
         let sizes = self.sizes.iter().map(|&size| size as u64);
-        let elements = sizes.fold(1u64, u64::saturating_mul);
-        let stated = elements.saturating_mul(self.dtype.bits() as u64 / 8);
+        let count = sizes.fold(1u64, u64::saturating_mul);
+        let stated = count.saturating_mul(self.elements.width() as u64);
         let stated = stated.saturating_add(self.bytes as u64);
         if stated < there {
             Err(format!("its header says {stated} bytes, there are {there}"))
@@ -151,10 +152,61 @@ impl Header {
     }
 }
 
-/// An array as NumPy saves it, as a view of the bytes.
+/// The elements of an array. Texts have room for some characters of UTF-32 or bytes of UTF-8, which
+/// zeros fill up.
+#[derive(Clone, Copy)]
+enum Elements {
+    Numbers(DType),
+    Utf32(usize),
+    Utf8(usize),
+}
+
+impl Elements {
+    /// Bytes of one.
+    fn width(self) -> usize {
+        match self {
+            Self::Numbers(dtype) => dtype.bits() / 8,
+            Self::Utf32(characters) => characters.saturating_mul(4),
+            Self::Utf8(bytes) => bytes,
+        }
+    }
+
+    /// The text in these bytes.
+    fn text(self, bytes: &[u8]) -> Result<Bytes, String> {
+        let text = match self {
+            Self::Utf32(_) => {
+                let codes = bytes.as_chunks::<4>().0.iter().map(|code| u32::from_le_bytes(*code));
+                codes.map(char::from_u32).collect::<Option<String>>()
+            }
+            _ => String::from_utf8(bytes.to_vec()).ok(),
+        };
+        let text = text.ok_or("its texts are not Unicode")?;
+        Ok(text.trim_end_matches('\0').to_owned().into())
+    }
+
+    /// The tensor of texts of these sizes.
+    fn texts(self, sizes: Vec<usize>, steps: &[usize], data: &[u8]) -> Result<Tensor, String> {
+        let count = sizes.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        let width = self.width();
+        let there = count.filter(|&count| count.saturating_mul(width) <= data.len());
+        let count = there.ok_or("its texts are cut short")?;
+        let one = |index: usize| {
+            let (mut rest, mut at) = (index, 0);
+            for (size, step) in sizes.iter().zip(steps).rev() {
+                at += rest % size * step;
+                rest /= size;
+            }
+            self.text(&data[at * width..][..width])
+        };
+        let texts = (0..count).map(one).collect::<Result<Vec<_>, _>>()?;
+        Tensor::strings(sizes, texts).map_err(|e| e.to_string())
+    }
+}
+
+/// An array as NumPy saves it. Numbers are a view of the bytes.
 fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArrayError> {
     let wrong = wrong(name);
-    let Header { dtype, sizes, columns_first, bytes: start } =
+    let Header { elements, sizes, columns_first, bytes: start } =
         Header::read(bytes.bytes()).map_err(&wrong)?;
     let data = bytes.slice(start..bytes.bytes().len());
     let data = data.ok_or_else(|| wrong("it has no data".to_owned()))?;
@@ -171,11 +223,24 @@ fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArrayError> {
         strides.reverse();
         strides
     };
-    Tensor::strided(dtype, sizes, strides, 0, data).map_err(|e| wrong(e.to_string()))
+    match elements {
+        Elements::Numbers(dtype) => {
+            Tensor::strided(dtype, sizes, strides, 0, data).map_err(|e| wrong(e.to_string()))
+        }
+        _ => elements.texts(sizes, &strides, data.bytes()).map_err(wrong),
+    }
 }
 
-/// The element type of a little-endian NumPy type.
-fn known(descr: &str) -> Option<DType> {
+/// The elements of a little-endian NumPy type: `<f4`, `<U12`, `|S12`.
+fn known(descr: &str) -> Option<Elements> {
+    let wide = |start: &str| {
+        descr.strip_prefix(start)?.parse().ok().filter(|width| (1..1 << 20).contains(width))
+    };
+    let texts = wide("<U").map(Elements::Utf32).or_else(|| wide("|S").map(Elements::Utf8));
+    texts.or_else(|| number(descr).map(Elements::Numbers))
+}
+
+fn number(descr: &str) -> Option<DType> {
     Some(match descr {
         "<f8" => DType::F64,
         "<f4" => DType::F32,
@@ -290,6 +355,34 @@ pub fn to_safetensors<'a>(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn texts_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        let texts = |descr: &str, columns_first: &str, data: &[u8]| {
+            let text = format!(
+                "{{'descr': '{descr}', 'fortran_order': {columns_first}, 'shape': (2, 1, 2), }}\n"
+            );
+            let size = (text.len() as u16).to_le_bytes();
+            let bytes = [&b"\x93NUMPY\x01\x00"[..], &size, text.as_bytes(), data].concat();
+            fs::write(&path, bytes).expect("a file");
+            read_npz(&path).map_err(|e| e.to_string()).map(|read| {
+                let read = read.expect("a .npy file");
+                let all = read["arr_0"].as_strings().expect("texts").iter();
+                all.map(|text| String::from_utf8_lossy(text).into_owned()).collect::<Vec<_>>()
+            })
+        };
+        let wide = "aéc\0d\0\0\0".chars().flat_map(|c| u32::from(c).to_le_bytes());
+        let wide: Vec<u8> = wide.collect();
+        let read = |texts: [&str; 4]| Ok(texts.map(str::to_owned).to_vec());
+        assert_eq!(texts("<U2", "False", &wide), read(["aé", "c", "d", ""]));
+        assert_eq!(texts("<U2", "True", &wide), read(["aé", "d", "c", ""]));
+        assert_eq!(texts("|S2", "False", b"a\0bcd\0\0\0"), read(["a", "bc", "d", ""]));
+        let error = |said: &str| Err(format!("array arr_0: its texts {said}"));
+        assert_eq!(texts("|S2", "False", &[255; 8]), error("are not Unicode"));
+        assert_eq!(texts("|S2", "False", b"a"), error("are cut short"));
+    }
 
     /// The bytes with `new` in the place of `old`, which is as long.
     fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {

@@ -189,16 +189,18 @@ fn samples_in(array: &Tensor, input: &InputType) -> Option<usize> {
 fn part(array: &Tensor, input: &InputType, number: usize, count: usize) -> Tensor {
     let cut = || {
         let (&first, rest) = array.shape().split_first()?;
+        let more = array.rank() > input.dims.len();
+        let shape = if more { rest.to_vec() } else { [&[first / count], rest].concat() };
+        if let Some(texts) = array.as_strings() {
+            let own = texts.chunks_exact(texts.len() / count).nth(number)?;
+            return Tensor::strings(shape, own).ok();
+        }
         let strides = array.strides();
         let (&step, steps) = strides.split_first()?;
         let offset = array.offset() + number * (first / count) * step;
         let storage = array.storage()?.clone();
-        let (shape, strides) = if array.rank() > input.dims.len() {
-            (rest.to_vec(), steps.to_vec())
-        } else {
-            ([&[first / count], rest].concat(), strides.to_vec())
-        };
-        Tensor::strided(array.dtype(), shape, strides, offset, storage).ok()
+        let strides = if more { steps } else { &strides };
+        Tensor::strided(array.dtype(), shape, strides.to_vec(), offset, storage).ok()
     };
     let whole = count == 1 && array.rank() == input.dims.len();
     if whole { array.clone() } else { cut().unwrap_or_else(|| array.clone()) }

@@ -77,6 +77,9 @@ impl Numbers {
             DType::U32 => made!((self.next() & 1) as u32),
             DType::I32 => made!((self.next() & 1) as i32),
             DType::U64 => made!(self.next() & 1),
+            DType::String => {
+                return Err("it takes texts, which are not drawn: give some".to_owned());
+            }
             _ => made!((self.next() & 1) as i64),
         };
         made.map_err(|e| e.to_string())

@@ -158,7 +158,9 @@ impl Session {
     /// Whether each output can be read, in the graph's order: it is a tensor, and not one of texts.
     pub fn readable_outputs(&self) -> impl Iterator<Item = bool> {
         self.session.outputs().iter().map(|output| match output.dtype() {
-            ValueType::Tensor { ty, .. } => element_type(*ty).is_ok(),
+            ValueType::Tensor { ty, .. } => {
+                element_type(*ty).is_ok_and(|dtype| dtype != DType::String)
+            }
             _ => false,
         })
     }

@@ -26,6 +26,15 @@ pub(super) fn to_ort(t: &Tensor) -> Result<DynValue, String> {
         DType::U16 => of::<u16>(t),
         DType::U8 => of::<u8>(t),
         DType::Bool => of::<bool>(t),
+        DType::String => {
+            let texts = t.as_strings().unwrap_or_default().iter();
+            let texts =
+                texts.map(|text| String::from_utf8(text.to_vec()).map_err(|e| e.to_string()));
+            let texts = texts.collect::<Result<Vec<_>, _>>()?;
+            OrtTensor::from_string_array((t.shape().to_vec(), texts.as_slice()))
+                .map(|v| v.into_dyn())
+                .map_err(|e| e.to_string())
+        }
         other => Err(format!("tensors of {other} cannot be passed")),
     }
 }
@@ -46,11 +55,7 @@ pub(super) fn element_type(ty: TensorElementType) -> Result<DType, String> {
         TensorElementType::Uint16 => DType::U16,
         TensorElementType::Uint8 => DType::U8,
         TensorElementType::Bool => DType::Bool,
-        TensorElementType::String => {
-            return Err(
-                "it takes texts, and only numbers and truth values can be passed".to_owned()
-            );
-        }
+        TensorElementType::String => DType::String,
         other => return Err(format!("tensors of {other} cannot be passed")),
     })
 }

@@ -60,6 +60,34 @@ fn weights_have_zero_points(model: &Model) -> bool {
     weights.peek().is_some() && weights.all(|w| model[w].input(2).is_some())
 }
 
+/// A model of texts, with samples of them.
+#[test]
+fn samples_of_texts() {
+    let text = "g (string[n, 3] words) => (float[n, 32] y) <float[4,32] w = {4,32}> {
+        counts = TfIdfVectorizer <mode = \"TF\", min_gram_length = 1, max_gram_length = 1, max_skip_count = 0,
+          ngram_counts = [0], ngram_indexes = [0, 1, 2, 3], pool_strings = [\"a\", \"bé\", \"c\", \"d\"]> (words)
+        y = MatMul (counts, w)
+    }";
+    let model = model(20, text);
+    let words = "a\0béc\0a\0a\0c\0".chars().flat_map(|c| u32::from(c).to_le_bytes());
+    let words = words.collect::<Vec<u8>>();
+    let head = "{'descr': '<U2', 'fortran_order': False, 'shape': (2, 1, 3), }\n";
+    let size = (head.len() as u16).to_le_bytes();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("samples.npy");
+    let bytes = [b"\x93NUMPY\x01\x00", &size[..], head.as_bytes(), &words].concat();
+    std::fs::write(&path, bytes).unwrap();
+    let mut program = program(&model);
+    let options = options("min-elements=1 quantize=static-int8");
+    let mut compression = options.compression();
+    compression.calibrated =
+        program.calibrate(&compression, options.calibration_method, &[path]).unwrap();
+    program.compress(&compression).unwrap();
+    let ranges: Vec<_> = compression.calibrated.ranges.values().copied().collect();
+    assert_eq!(ranges, [(0.0, 2.0)]);
+    assert_counts(&program, "QuantizeLinear=1 DequantizeLinear=2", "texts");
+}
+
 /// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other
 /// channels coarse.
 #[test]
