@@ -39,6 +39,11 @@ impl NewNode {
         self
     }
 
+    /// With these attributes.
+    pub fn with(self, attributes: Attributes) -> Self {
+        Self { attributes, ..self }
+    }
+
     /// In the domain of ONNX Runtime's operators.
     pub fn ort(self) -> Self {
         Self { domain: "com.microsoft", ..self }

@@ -45,6 +45,7 @@ mod option_text;
 mod options;
 mod quantise;
 mod ranges;
+mod recurrent;
 mod scheme;
 mod static_int8;
 mod summary;

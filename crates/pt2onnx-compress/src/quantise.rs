@@ -2,7 +2,7 @@
 
 use crate::{
     Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic, importance,
-    mixed, weight_selection,
+    mixed, recurrent, weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
@@ -26,12 +26,22 @@ pub(crate) fn quantise(
     let importance = importance::of_weights(model, &weights, options);
     let edit = Edit::new(model);
     let mut cx = Cx { edit, options, quantize, importance, at_8_bits, least, done };
+    if options.ort && quantize == Quantize::DynamicInt8 {
+        recurrent::replace(&mut cx, &weights);
+    }
     for weight in weights {
         pt2onnx_cancel::check();
         if weight.tensor.rank() < 2 {
             continue;
         }
         let weight = weight.again(cx.edit.model, originals);
+        if let Some(axes) = recurrent::axes(cx.edit.model, &weight) {
+            if matches!(quantize, Quantize::Int8 | Quantize::DynamicInt8) {
+                weight.has_values()?;
+                dequantize::replace(&mut cx, &weight, axes)?;
+            }
+            continue;
+        }
         let Some(axes) = weight.axes(cx.edit.model) else { continue };
         weight.has_values()?;
         let replaced = match quantize {
