@@ -2,9 +2,9 @@
 
 use crate::math::shape::pad_to;
 use crate::{Cx, LowerError, Lowered};
-use pt2onnx_ir::{Reduction, Type, Value, attrs};
+use pt2onnx_ir::{Model, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 /// `op` over `axes` of `x`; if there are none, of each element.
 pub fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
@@ -152,21 +152,42 @@ pub fn all_hidden(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.reduce(Reduction::Min, cx.equal(x, f64::NEG_INFINITY), &[axis], true)
 }
 
-/// `x` with the extremes of `updates` written into it by `write`, whose operator may overlook NaN:
-/// a NaN is the extreme. `neutral` stands for NaN meanwhile. `write_flags` does the same as `write`
-/// with flags of int32, and writes the largest.
+/// `x` with the extremes of `updates` written into it by `write`, whose operator gives any number
+/// where there is a NaN: a NaN is the extreme. `write_flags` does the same as `write` with flags of
+/// int32, and writes the largest.
 pub fn extremes_with_nan(
     cx: &Cx,
     [x, updates]: [Value; 2],
-    neutral: Scalar,
     write: impl Fn(Value, Value) -> Value,
     write_flags: impl Fn(Value, Value) -> Value,
 ) -> Value {
-    let [flags, new_flags] = [x, updates].map(|v| cx.cast(cx.is_nan(v), DType::I32));
-    let flags = write_flags(flags, new_flags);
-    let [x, updates] = [x, updates].map(|v| cx.select(cx.is_nan(v), neutral, v));
+    let numbers = is_of_numbers(&cx.model(), x, FAR);
+    let flags = |v| cx.cast(cx.is_nan(v), DType::I32);
+    let before = if numbers { cx.full(&cx.shape(x), 0, DType::I32) } else { flags(x) };
+    let flags = write_flags(before, flags(updates));
     let found = write(x, updates);
     cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
+}
+
+/// The most nodes through which constants are looked for, and the most elements of one.
+const FAR: usize = 4;
+const MOST: usize = 1 << 16;
+
+/// Whether no element of a value is NaN: it is made of constants of numbers.
+fn is_of_numbers(model: &Model, value: Value, far: usize) -> bool {
+    if let Some(tensor) = model[value].constant() {
+        let read = Some(tensor).filter(|t| t.numel() <= MOST).and_then(Tensor::to_doubles);
+        return read.is_some_and(|all| all.iter().all(|number| !number.is_nan()));
+    }
+    let Some(node) = model.producer(value).map(|id| &model[id]).filter(|_| far > 0) else {
+        return false;
+    };
+    let of = |at| node.input(at).is_some_and(|input| is_of_numbers(model, input, far - 1));
+    match node.op() {
+        "Expand" | "Reshape" => of(0),
+        "ScatterElements" | "ScatterND" if node.attribute("reduction").is_none() => of(0) && of(2),
+        _ => false,
+    }
 }
 
 /// The slices `x[.., :-n]` and `x[.., n:]` along `axis`, whose size need not be known.

@@ -143,9 +143,8 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         matches!(reduction, Reduction::Max | Reduction::Min) && cx.propagates_nan(updates);
     let mut result = if spreads {
         let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
-        let neutral = reduction.neutral(computed);
         let flags = write(Reduction::Max);
-        extremes_with_nan(cx, [from, updates], neutral, write(reduction), flags)
+        extremes_with_nan(cx, [from, updates], write(reduction), flags)
     } else {
         write(cx, from, axis, places, updates, reduction)
     };
@@ -386,13 +385,9 @@ checks! {
     val_2 = IsNaN (y)
     val_3 = Cast <to: int = 6> (val_2)
     val_4 = ScatterElements <reduction: string = "max"> (val_1, i, val_3)
-    val_5 = IsNaN (x)
-    val_6 = Where (val_5, -inf, x)
-    val_7 = IsNaN (y)
-    val_8 = Where (val_7, -inf, y)
-    val_9 = ScatterElements <reduction: string = "max"> (val_6, i, val_8)
-    val_10 = Cast <to: int = 9> (val_4)
-    scatter_reduce = Where (val_10, NaN, val_9)
+    val_5 = ScatterElements <reduction: string = "max"> (x, i, y)
+    val_6 = Cast <to: int = 9> (val_4)
+    scatter_reduce = Where (val_6, NaN, val_5)
     "#;
 
     // Complex numbers are added part by part.

@@ -83,7 +83,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     let found = match reduction {
         "max" | "min" if cx.propagates_nan(data) => {
             let write = |how| move |start, data| scatter(start, data, how);
-            extremes_with_nan(cx, [start, data], identity, write(reduction), write("max"))
+            extremes_with_nan(cx, [start, data], write(reduction), write("max"))
         }
         _ => scatter(start, data, reduction),
     };
