@@ -6,13 +6,14 @@ use crate::{
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{Scalar, Tensor};
 use rustc_hash::FxHashMap;
 
 pub(crate) static FOLD_CONTROL_FLOW: Pass = Pass {
     name: "fold-control-flow",
     description: "Replaces If by the branch that it takes, and Loop that runs never or once by its \
-                  body. Takes states that a body does not change from before the Loop or Scan. \
+                  body. Takes states that a body does not change from before the Loop or Scan, \
+                  which passes on a number instead of one that nothing reads. \
                   Moves nodes that both branches have, and nodes that are the same in each \
                   iteration, before the If or Loop. A Loop that appends a row to a state gives \
                   back the rows instead.",
@@ -219,6 +220,7 @@ fn unchanged(model: &mut Model, id: NodeId) -> Changed {
             continue;
         }
         changed |= feed(model, after, initial) | feed(model, inside, initial);
+        changed |= emptied(model, id, i, [initial, inside, after]).is_some();
     }
     // An output of the graph would need a node, which the last of these outputs saves.
     let outputs = model[id].outputs().to_vec();
@@ -238,6 +240,23 @@ fn unchanged(model: &mut Model, id: NodeId) -> Changed {
         }
     }
     changed
+}
+
+/// A state that nothing reads becomes a number: weights need not be passed from one iteration to
+/// the next.
+fn emptied(model: &mut Model, id: NodeId, at: usize, state: [Value; 3]) -> Option<()> {
+    let [initial, inside, after] = state;
+    let (dtype, shape) = model.tensor_type(initial)?;
+    let read = model[after].uses().len() > 0 || model[inside].uses().len() > 1;
+    if read || shape.is_empty() {
+        return None;
+    }
+    let number = model.add_constant(Scalar::Int(0).to_tensor(dtype)?);
+    model.replace_input(id, at, Some(number));
+    for value in [inside, after] {
+        model[value].ty = Some(Type::tensor(dtype, []));
+    }
+    Some(())
 }
 
 fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
