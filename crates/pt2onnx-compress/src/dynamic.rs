@@ -3,7 +3,7 @@
 use crate::{
     Cx, Edit, Error, NewNode, Quantised,
     context::swapped_axes,
-    dequantize::{self, Stored, store, take_place, turned},
+    dequantize::{self, CHANNELS, Stored, store, take_place, turned},
     weight_selection::{self, Axes, Weight, permutation, product},
     with_dtype,
 };
@@ -16,11 +16,12 @@ const LONGEST: usize = i32::MAX as usize / (255 * 127);
 /// Quantises a weight of products and tables that all take it along the same axes.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
     let opset = cx.edit.model.opset;
-    if opset < 13 {
-        let what = "products of integers with a scale for each channel".to_owned();
-        return Err(Error::Opset { what, needs: 13, opset });
-    }
     let (products, tables) = uses(cx, weight, axes);
+    let needs = if tables.is_empty() { 11 } else { CHANNELS };
+    if opset < needs {
+        let what = "products of integers with a scale for each channel".to_owned();
+        return Err(Error::Opset { what, needs, opset });
+    }
     let rest = weight.uses.len() - tables.len() - products.len();
     let long = weight.tensor.shape().get(axes.sum).is_none_or(|sum| *sum > LONGEST);
     if rest > 0 || weight.tensor.rank() != 2 || weight.dtype != DType::F32 || long {
