@@ -3,8 +3,8 @@
     python runtimes.py WORK CORPUS COMMAND RTEN [NAME ...] [--opset N] [--every N]
 
 WORK is the folder of the environments, one for each runtime, and of the models. CORPUS has folders
-with model.pt2, case.json and io.safetensors. COMMAND is pt2onnx, RTEN the program of runtimes/rten.
-Each network is written with the runtime's own target and with `standard`. Models run in a process
+with model.pt2, case.json and io.safetensors, or bundles of them (.tar.zst). COMMAND is pt2onnx,
+RTEN the program of runtimes/rten. Each network is written with the runtime's own target and with `standard`. Models run in a process
 without network that is started again after one that ends. Prints a Markdown table, and what failed.
 """
 
@@ -113,27 +113,45 @@ def tensors(path, start):
     data = Path(path).read_bytes()
     size = int.from_bytes(data[:8], "little")
     head = json.loads(data[8 : 8 + size])
-    kinds = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
+    kinds = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?",
+             "U64": "<u8", "U32": "<u4", "U16": "<u2"}
+    # Complex numbers are pairs in models.
+    pairs = {"C64": "<f4", "C128": "<f8"}
     found = {}
     for name, entry in head.items():
         if name.startswith(start + "."):
             first, last = entry["data_offsets"]
-            raw = np.frombuffer(data[8 + size :][first:last], kinds[entry["dtype"]])
-            found[int(name.rsplit(".", 1)[1])] = raw.reshape(entry["shape"])
+            raw, kind, shape = data[8 + size :][first:last], entry["dtype"], entry["shape"]
+            if kind == "BF16":
+                import ml_dtypes
+
+                array = np.frombuffer(raw, "<u2").view(ml_dtypes.bfloat16)
+            elif kind in pairs:
+                array, shape = np.frombuffer(raw, pairs[kind]), [*shape, 2]
+            else:
+                array = np.frombuffer(raw, kinds[kind])
+            found[int(name.rsplit(".", 1)[1])] = array.reshape(shape)
     return [found[i] for i in sorted(found)]
 
 
-def differs(found, expected):
-    """How the outputs of a runtime differ; nothing if they do not."""
+#: How far numbers of a type may be apart, relative to their largest.
+APART = {"float16": 4e-3, "bfloat16": 3e-2}
+
+
+def differs(found, expected, drawn=False):
+    """How the outputs of a runtime differ; nothing if they do not. Only the sizes count of those that are drawn."""
     if len(found) < len(expected):
         return f"{len(found)} outputs"
     for i, (a, b) in enumerate(zip(found, expected)):
         a = np.asarray(a)
         if a.size != b.size or a.shape != b.shape and b.ndim:
             return f"wrong: output {i} is {a.shape}, not {b.shape}"
+        if drawn:
+            continue
+        apart = APART.get(str(b.dtype), 1e-3)
         a, b = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
         scale = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-        same = np.isclose(a, b, rtol=1e-3, atol=1e-3 * scale + 1e-5, equal_nan=True)
+        same = np.isclose(a, b, rtol=apart, atol=apart * scale + 1e-5, equal_nan=True)
         if not same.all():
             return f"wrong: {np.count_nonzero(~same)} of {same.size} elements of output {i}"
     return ""
@@ -148,7 +166,8 @@ def worker(name):
             given = tensors(Path(folder) / "io.safetensors", "input")
             expected = tensors(Path(folder) / "io.safetensors", "output")
             found = run(model, dict(zip(names[0], given)), names[1])
-            verdict = differs(found, expected)
+            case = json.loads((Path(folder) / "case.json").read_text())
+            verdict = differs(found, expected, case.get("compare") == "shape")
         except Exception as error:
             verdict = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         print("VERDICT " + verdict, flush=True)
@@ -206,6 +225,16 @@ def converted(command, folder, out, target, opset):
     return "" if done.returncode == 0 else "refused: " + " ".join(done.stderr.split())[:300]
 
 
+def unpacked(corpus, work):
+    """The folder of the networks: that of the corpus, or where its bundles are unpacked."""
+    bundles = sorted(corpus.glob("*.tar.zst"))
+    for bundle in bundles:
+        folder = work / "corpus" / bundle.name.removesuffix(".tar.zst")
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["tar", "--zstd", "-xf", bundle, "-C", folder], check=True)
+    return work / "corpus" if bundles else corpus
+
+
 def ends(model):
     """The names of the inputs and outputs of a model."""
     import onnx
@@ -225,7 +254,8 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="take one network of so many")
     parser.add_argument("--targets", nargs="*", help="other targets than the runtime's and standard")
     args = parser.parse_args()
-    folders = sorted(path.parent for path in args.corpus.rglob("model.pt2"))[:: args.every]
+    corpus = unpacked(args.corpus, args.work)
+    folders = sorted(path.parent for path in corpus.rglob("model.pt2"))[:: args.every]
     rows, failures = [], []
     for name in args.names:
         packages, own, usual = RUNTIMES[name]
@@ -237,7 +267,7 @@ def main():
             models.mkdir(parents=True, exist_ok=True)
             work, count = Worker(python, name, str(args.rten)), Counter()
             for folder in folders:
-                place = str(folder.relative_to(args.corpus)).replace("/", "-")
+                place = str(folder.relative_to(corpus)).replace("/", "-")
                 model = models / f"{place}.onnx"
                 verdict = converted(args.command, folder, model, target, opset)
                 if not verdict:

@@ -123,7 +123,8 @@ enum Task {
     /// Each runtime is installed into an environment below target/runtimes. Needs
     /// PT2ONNX_TORCH_PYTHON with onnx and onnxruntime.
     Runtimes {
-        /// The folder with the networks: model.pt2 with io.safetensors beside it.
+        /// The folder with the networks, each with model.pt2, case.json and io.safetensors, or with
+        /// bundles of them: testdata/cases.
         #[arg(long)]
         corpus: PathBuf,
         /// Take one network of so many.
