@@ -27,8 +27,8 @@ import numpy
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 class Reader(CalibrationDataReader):
     def __init__(self, path):
-        (name, array), = numpy.load(path).items()
-        self.samples = iter([{name: sample} for sample in array])
+        arrays = dict(numpy.load(path))
+        self.samples = iter([dict(zip(arrays, sample)) for sample in zip(*arrays.values())])
     def get_next(self):
         return next(self.samples, None)
 def quantise(method):
