@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
 use crate::package;
-use crate::python::{output, run};
+use crate::python::{output, run, virtual_environment};
 use measure::{Run, in_turns};
 use page::Row;
 use xtask::synth::Script;
@@ -53,6 +53,9 @@ enum Part {
     /// Weights of 4 bits by pt2onnx and by ONNX Runtime's quantiser; needs PT2ONNX_TORCH_PYTHON
     /// with transformers and onnxruntime. Only if it is named.
     Int4,
+    /// The latency of models that come with Python packages, optimised by pt2onnx, onnxslim and
+    /// onnxsim, which are installed into a separate environment. Only if it is named.
+    Optimizers,
 }
 
 /// Options of `bench`.
@@ -77,8 +80,8 @@ pub struct Options {
     /// Layers of the models that are compressed.
     #[arg(long, default_value_t = 12)]
     depth: usize,
-    /// Only these exports of `libraries`, `sizes` or `language-models`, by name: `timm resnet18`,
-    /// `Bert`, `llama`. Their tables are not written into the page.
+    /// Only these models of `libraries`, `sizes`, `language-models` or `optimizers`, by name: `timm
+    /// resnet18`, `Bert`, `llama`, `rapidocr`. Their tables are not written into the page.
     #[arg(long)]
     only: Vec<String>,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay
@@ -133,6 +136,13 @@ pub fn bench(options: &Options) -> Result<()> {
         let tables = bench.compress(options.depth)?;
         println!("{tables}");
         page::compress(&tables)?;
+    }
+    if options.parts.contains(&Part::Optimizers) {
+        let table = bench.optimizers(&options.only)?;
+        println!("{table}");
+        if options.only.is_empty() {
+            page::optimizers(&table)?;
+        }
     }
     if options.parts.contains(&Part::Growth) {
         let table = bench.growth()?;
@@ -351,6 +361,19 @@ impl Bench {
         let mut command = Command::new(python);
         command.arg(root().join("bench/growth.py")).arg("--bin").arg(&self.pt2onnx);
         output(command.args(["--runs", &self.runs.to_string()]))
+    }
+
+    /// Latency of models of other producers, before and after several optimisers.
+    fn optimizers(&self, only: &[String]) -> Result<String> {
+        let folder = self.folder.join("optimizers");
+        let list = root().join("bench/optimizers.txt");
+        let wanted = fs::read_to_string(&list)?;
+        let python = virtual_environment(&folder.join("venv"), &[list], &wanted, |_| Ok(()))?;
+        let mut command = Command::new(python);
+        command.env("OMP_NUM_THREADS", "1").arg(root().join("bench/optimizers.py"));
+        command.arg("--bin").arg(&self.pt2onnx).arg("--folder").arg(&folder);
+        command.args(["--latency", "--only", "pt2onnx,onnxslim,onnxsim"]);
+        output(command.args(only))
     }
 
     /// Runs all commands in turns. Archives that were made here are removed afterwards.

@@ -59,6 +59,11 @@ pub fn growth(table: &str) -> Result<()> {
     section("growth", table)
 }
 
+/// Writes the section on the latency of optimised models.
+pub fn optimizers(table: &str) -> Result<()> {
+    section("optimizers", table)
+}
+
 /// Writes the section on compression.
 pub fn compress(tables: &str) -> Result<()> {
     section("compress", tables)
