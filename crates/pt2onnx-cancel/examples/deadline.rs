@@ -15,7 +15,7 @@ fn collatz(start: u64) -> usize {
 fn main() {
     let late = || START.elapsed().as_millis() > 50;
     LazyLock::force(&START);
-    let longest = scope(late, || (1..).map(collatz).max());
+    let longest = scope(late, || (1..=u64::MAX).map(collatz).max());
     assert_eq!(longest, Err(Cancelled));
 }
 
