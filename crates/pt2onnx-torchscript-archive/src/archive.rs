@@ -37,7 +37,7 @@ pub struct Archive {
     files: Vec<SourceFile>,
     index: FxHashMap<String, Definition>,
     /// The trace, if pt2onnx's Python package made the archive.
-    trace: Option<Trace>,
+    trace: Option<(Trace, Arc<ClassDef>)>,
     /// How many bytes of source ranges may still be read.
     ranges: AtomicUsize,
 }
@@ -94,7 +94,7 @@ pub struct ClassDef {
     /// Its code.
     pub class: Class,
     /// The qualified name of the class that it stands for, where the archive lists it.
-    pub(crate) of: Option<String>,
+    of: Option<String>,
 }
 
 impl ClassDef {
@@ -191,14 +191,17 @@ impl Archive {
         let stacks =
             if self.records.has(graph::STACKS) { text(graph::STACKS)? } else { String::new() };
         let trace = Trace::read(&graph, [&inputs, &modules, &tensors], &stacks);
-        let trace = trace.map_err(|(record, line, what)| Error::Syntax {
+        let (trace, class) = trace.map_err(|(record, line, what)| Error::Syntax {
             place: self.records.place().within(record),
             line,
             what,
         })?;
-        self.index.insert(trace.class.name.clone(), Definition::Class(trace.class.clone()));
+        let name = "__torch__.Trace".to_owned();
+        let of = trace.state.modules.first().map(|(_, class)| class.to_string());
+        let class = Arc::new(ClassDef { name: name.clone(), file: 0, class, of });
+        self.index.insert(name, Definition::Class(class.clone()));
         self.files.push(SourceFile::new(graph::GRAPH.to_owned(), graph));
-        self.trace = Some(trace);
+        self.trace = Some((trace, class));
         Ok(())
     }
 
@@ -236,7 +239,7 @@ impl Archive {
 
     /// The tensors and modules of a trace of pt2onnx's Python package.
     pub fn trace(&self) -> Option<&GraphState> {
-        self.trace.as_ref().map(|trace| &trace.state)
+        self.trace.as_ref().map(|(trace, _)| &trace.state)
     }
 
     /// The version of the format: 3 to 10.
@@ -262,7 +265,7 @@ impl Archive {
     /// The origin of a byte of a file of the code, if the archive has it.
     pub fn origin(&self, file: usize, at: u32) -> Option<Origin> {
         let file = self.files.get(file)?;
-        if let Some(trace) = &self.trace {
+        if let Some((trace, _)) = &self.trace {
             return trace.origin(at, file.line(at).1);
         }
         let ranges = file.ranges.get_or_init(|| {
@@ -306,8 +309,8 @@ impl Archive {
     /// # Errors
     /// `data.pkl` is not an object of a class of the archive.
     pub fn root_class(&self) -> Result<&Arc<ClassDef>> {
-        if let Some(trace) = &self.trace {
-            return Ok(&trace.class);
+        if let Some((_, class)) = &self.trace {
+            return Ok(class);
         }
         let refuse =
             || Error::Layout { place: self.records.place().clone(), found: NotTorchScript::NoData };

@@ -5,7 +5,6 @@ mod code;
 mod text;
 
 use crate::{
-    archive::ClassDef,
     source_ranges::{self, Line, Origin},
     syntax::{Class, line_of},
 };
@@ -30,8 +29,6 @@ pub(crate) const STACKS: &str = "pt2onnx/stacks";
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) state: GraphState,
-    /// The class of its module, whose method `forward` is the graph.
-    pub(crate) class: Arc<ClassDef>,
     /// Where the lines of nodes start.
     nodes: Vec<u32>,
     stacks: Vec<String>,
@@ -75,7 +72,7 @@ pub enum TensorKind {
 }
 
 impl Trace {
-    /// Reads a trace.
+    /// Reads a trace, and the class of its module, whose method `forward` is the graph.
     ///
     /// # Errors
     /// Those of the texts, with the record and the line.
@@ -83,7 +80,7 @@ impl Trace {
         graph: &str,
         [inputs, modules, tensors]: [&str; 3],
         stacks: &str,
-    ) -> Result<Self, (&'static str, u32, String)> {
+    ) -> Result<(Self, Class), (&'static str, u32, String)> {
         let modules = modules.lines().map(|line| {
             let (path, class) = line.split_once('\t').unwrap_or(("", line));
             (path.into(), class.into())
@@ -110,11 +107,9 @@ impl Trace {
             attributes: Vec::new(),
             values: Vec::new(),
         };
-        let of = state.modules.first().map(|(_, class)| class.to_string());
-        let class = ClassDef { name: "__torch__.Trace".to_owned(), file: 0, class, of };
         let nodes = if stacks.is_empty() { Vec::new() } else { block.places() };
         let stacks = stacks.split('\0').map(str::to_owned).collect();
-        Ok(Self { state, class: Arc::new(class), nodes, stacks })
+        Ok((Self { state, nodes, stacks }, class))
     }
 
     /// The origin of the node whose line starts at a byte: its stack, or else its line of Python.
