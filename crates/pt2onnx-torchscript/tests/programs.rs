@@ -1,6 +1,6 @@
 //! Programs written as code, flattened with a few operators whose types are known here:
-//! `tests/data/programs.txt`; traces of pt2onnx's Python package: `tests/data/traces.txt`; and values
-//! as texts: `tests/data/texts.txt`.
+//! `tests/data/programs.txt`; traces of pt2onnx's Python package: `tests/data/traces.txt`; and
+//! values as texts: `tests/data/texts.txt`.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod common;

@@ -265,7 +265,7 @@ fn expression(node: &Node<'_>, ty: &str, mut values: Vec<Expr>) -> Result<Expr, 
                 return Ok(call(expr(callee), values));
             }
             Some(_) => return Ok(operator(kind, values)),
-            None => return Err(format!("`{kind}` is no operator")),
+            None => return Err(format!("`{kind}` is not an operator")),
         },
     };
     Ok(expr(kind))
@@ -277,7 +277,7 @@ fn scope(node: &Node<'_>) -> Result<Arc<[u32]>, (u32, String)> {
     ids.collect::<Result<_, _>>().map_err(|_| (node.at, format!("the scope {}", node.scope)))
 }
 
-/// The value of a constant; `None` if it is no literal.
+/// The value of a constant; `None` if it is not a literal.
 fn literal(attributes: &str, ty: &str) -> Option<Expr> {
     if let Some(position) = attributes.strip_prefix("tensor=") {
         let pool = Box::new(name("CONSTANTS"));

@@ -90,7 +90,7 @@ impl Trace {
             if let Some((path, first)) = tied(line) {
                 state.tied.push((path.into(), first.into()));
             } else {
-                let wrong = || ("pt2onnx/tensors", number, format!("`{line}` is no tensor"));
+                let wrong = || ("pt2onnx/tensors", number, format!("`{line}` is not a tensor"));
                 state.tensors.push(tensor(line).ok_or_else(wrong)?);
             }
         }

@@ -113,11 +113,11 @@ impl<'t> Lines<'t> {
             }
             if let (true, Some(node)) = (line.starts_with("block"), nodes.last_mut()) {
                 let inputs = line.split_once('(').and_then(|(_, rest)| rest.strip_suffix("):"));
-                let inputs = inputs.ok_or_else(|| format!("`{line}` is no block"))?;
+                let inputs = inputs.ok_or_else(|| format!("`{line}` is not a block"))?;
                 let inputs = if inputs.is_empty() { Vec::new() } else { typed(inputs)? };
                 node.blocks.push(Block { inputs, ..self.block(levels)? });
             } else {
-                nodes.push(node(at, line).ok_or_else(|| format!("`{line}` is no node"))?);
+                nodes.push(node(at, line).ok_or_else(|| format!("`{line}` is not a node"))?);
             }
         }
     }
@@ -166,7 +166,7 @@ fn closing(text: &str) -> Option<usize> {
 
 /// `%x : Tensor, %y : int`.
 fn typed(text: &str) -> Result<Vec<Typed<'_>>, String> {
-    let wrong = || format!("`{text}` is no list of values");
+    let wrong = || format!("`{text}` is not a list of values");
     let values = text.strip_prefix('%').ok_or_else(wrong)?.split(", %");
     let pairs = values.map(|value| value.split_once(" : "));
     pairs.map(|pair| pair.map(|(name, ty)| Typed { name, ty }).ok_or_else(wrong)).collect()
@@ -174,7 +174,7 @@ fn typed(text: &str) -> Result<Vec<Typed<'_>>, String> {
 
 /// `(%x, %y)`.
 fn names(text: &str) -> Result<Vec<&str>, String> {
-    let wrong = || format!("`{text}` is no list of names");
+    let wrong = || format!("`{text}` is not a list of names");
     let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).ok_or_else(wrong)?;
     if inner.is_empty() {
         return Ok(Vec::new());
