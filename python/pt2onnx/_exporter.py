@@ -215,6 +215,7 @@ class Exporter:
             # Tools that merge models compare the inputs and outputs of torch.onnx's older exporter,
             # which have no metadata.
             options["provenance"] = "basic"
+            options["scoped_names"] = True
             options["aten_nodes"] = (_operators(kind) or "").startswith("aten") or None
             options["node_docs"] = request.verbose or None
             if not request.export_params:

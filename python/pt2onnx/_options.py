@@ -173,6 +173,9 @@ class ExportOptions(RewriteOptions, SaveOptions, total=False):
     """How much the model records of the program it comes from. Default: full."""
     strip_paths: bool | None
     """Write files in stack traces without their folders."""
+    scoped_names: bool | None
+    """Name nodes and values by modules and operators, as torch.onnx.export does for traces:
+    ``/conv1/Conv`` and ``/conv1/Conv_output_0``."""
     node_docs: bool | None
     """Write the source lines of each node into its ``doc_string``."""
     metadata_prop: Mapping[str, str] | None

@@ -111,6 +111,7 @@ class Options(support.Test):
             dedup_weights=True,
             provenance="none",
             strip_paths=True,
+            scoped_names=True,
             node_docs=True,
             metadata_prop={"author": "me"},
             model_doc="text",

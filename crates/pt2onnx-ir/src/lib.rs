@@ -79,6 +79,7 @@ mod parse;
 mod region;
 pub mod schema;
 mod schema_check;
+mod scoped_names;
 mod shared_text;
 mod text;
 mod traits;

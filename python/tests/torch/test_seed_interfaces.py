@@ -65,6 +65,36 @@ def test_export_to_an_object(dynamo: bool, tmp_path: pathlib.Path) -> None:
     assert not onnx.load_from_string(stream.getvalue()).graph.initializer
 
 
+# Names.
+
+
+class Pools(torch.nn.Module):
+    """Modules in lists, and one that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rows = [torch.nn.Sequential(torch.nn.Conv2d(3, 3, 1), torch.nn.ReLU()) for _ in range(2)]
+        self.rows = torch.nn.ModuleList(rows)
+        self.pool = torch.nn.MaxPool2d(2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for row in self.rows:
+            x = row(x)
+        return self.pool(self.pool(x)).relu() * 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_names_of_nodes_and_values() -> None:
+    model, found = Pools().eval(), []
+    for export in (torch.onnx.export, pt2onnx.export):
+        export(model, (X,), stream := io.BytesIO(), dynamo=False)
+        nodes = onnx.load_from_string(stream.getvalue()).graph.node
+        kept = [node for node in nodes if node.op_type != "Constant"]
+        # The last value is the output.
+        found.append([(node.name, *node.output) for node in kept[:-1]])
+    assert found[0] == found[1] and found[0][0][0] == "/rows.0/rows.0.0/Conv"
+
+
 # Text.
 
 

@@ -164,16 +164,26 @@ pub(crate) fn finish(
     renamed: &FxHashSet<String>,
 ) -> Result<(), NameError> {
     model.assign_names();
-    let mut plan = Vec::new();
+    let (mut plan, mut scoped) = (Vec::new(), Vec::new());
     for (old, new) in &options.rename {
         let (old, new) = (&old.trim().to_owned(), &new.trim().to_owned());
         // The original name of a weight is that of its placeholder.
         let gone = renamed.contains(old) && find(model, old).is_none();
         let done = find(model, new).is_some_and(|v| gone || original(&model[v]) == Some(old));
-        if !done {
-            let value = find(model, old).ok_or_else(|| NameError::Unknown(old.clone()))?;
-            plan.push((value, new.clone()));
+        match find(model, old) {
+            _ if done => {}
+            Some(value) => plan.push((value, new.clone())),
+            None if options.scoped_names => scoped.push((old.clone(), new.clone())),
+            None => return Err(NameError::Unknown(old.clone())),
         }
+    }
+    if options.scoped_names {
+        model.name_by_modules();
+        model.assign_names();
+    }
+    for (old, new) in scoped {
+        let value = find(model, &old).ok_or(NameError::Unknown(old))?;
+        plan.push((value, new));
     }
     if !plan.is_empty() {
         assign(model, plan, false)?;

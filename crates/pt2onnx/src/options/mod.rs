@@ -292,6 +292,9 @@ declare_options! {
         pub provenance: Provenance;
         /// Write files in stack traces without their folders.
         pub strip_paths: bool;
+        /// Name nodes and values by modules and operators, as torch.onnx.export does for traces:
+        /// `/conv1/Conv` and `/conv1/Conv_output_0`.
+        pub scoped_names: bool;
         /// Write the source lines of each node into its `doc_string`.
         #[alias = "doc-strings"]
         pub node_docs: bool;

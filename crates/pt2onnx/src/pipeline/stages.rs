@@ -66,7 +66,7 @@ pub(super) fn lower(cx: &mut StageCx) -> Result<(), Error> {
     let options = pt2onnx_aten::Options {
         metadata: cx.options.provenance,
         originals: Some(&originals),
-        modules: !cx.options.module_functions.is_empty(),
+        modules: !cx.options.module_functions.is_empty() || cx.options.scoped_names,
         ..lowering_options(cx.options)
     };
     match pt2onnx_aten::lower(program, registry, options) {
