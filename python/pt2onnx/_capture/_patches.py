@@ -312,10 +312,12 @@ def first_existing(use: str) -> str | None:
 def replaced(holder: object, attribute: str, value: object) -> Generator[None, None, None]:
     """Replaces an attribute of a module, a class or an object in this context.
 
-    An attribute that the holder itself does not have, but its class or base, is removed afterwards.
+    An attribute that the holder itself does not have, but its class or base, is removed afterwards,
+    unless it is a property.
     """
-    own = attribute in vars(holder)
-    old = vars(holder)[attribute] if own else None
+    is_property = isinstance(getattr(type(holder), attribute, None), property)
+    own = is_property or attribute in vars(holder)
+    old = getattr(holder, attribute) if is_property else vars(holder).get(attribute)
     setattr(holder, attribute, value)
     try:
         yield

@@ -290,7 +290,7 @@ def settings() -> list[Any]:
         torch._C._get_tracing_state(),
         torch._C._len_torch_dispatch_stack(),
         torch._C._len_torch_function_stack(),
-        torch.compiler.is_exporting(),
+        getattr(torch.compiler, "is_exporting", bool)(),
         list(torch.cuda._queued_calls),
         id(warnings.filters),
         list(warnings.filters),
