@@ -46,11 +46,7 @@ pub(super) fn function(
         code.inline.insert(input.name, name(own));
     }
     code.block(graph, &mut body)?;
-    let results = code.values(&graph.outputs);
-    let result = match <[Expr; 1]>::try_from(results) {
-        Ok([one]) => one,
-        Err(several) => expr(ExprKind::Tuple(several)),
-    };
+    let result = tuple_or_one(code.values(&graph.outputs));
     body.push(Stmt { at: 0, kind: StmtKind::Return(Some(result)) });
     let param = |name: &Name| Param { name: name.clone(), ty: None, default: None };
     let params = std::iter::once(&"self".into()).chain(names).map(param).collect();
@@ -95,6 +91,14 @@ impl<'t> Code<'t> {
             }
             self.node(node, body)?;
         }
+        Ok(())
+    }
+
+    /// A block within a node, which may not run: it says its scope itself, as does what follows.
+    fn inner(&mut self, block: &Block<'t>, body: &mut Vec<Stmt>) -> Result<(), (u32, String)> {
+        self.scope = "";
+        self.block(block, body)?;
+        self.scope = "";
         Ok(())
     }
 
@@ -153,7 +157,7 @@ impl<'t> Code<'t> {
         let test = self.value(test);
         let mut sides = [Vec::new(), Vec::new()];
         for (block, side) in [then, other].into_iter().zip(&mut sides) {
-            self.block(block, side)?;
+            self.inner(block, side)?;
             self.results(node.at, &node.outputs, block, side);
         }
         let [then, other] = sides;
@@ -192,7 +196,7 @@ impl<'t> Code<'t> {
         let (most, first) = (self.value(most), self.value(first));
         let is_true = |value: &Expr| value.kind == ExprKind::Bool(true);
         let mut steps = Vec::new();
-        self.block(block, &mut steps)?;
+        self.inner(block, &mut steps)?;
         let next = self.value(next);
         if is_true(&first) && is_true(&next) {
             self.results(at, inner, block, &mut steps);
