@@ -192,7 +192,8 @@ fn part(array: &Tensor, input: &InputType, number: usize, count: usize) -> Tenso
         let more = array.rank() > input.dims.len();
         let shape = if more { rest.to_vec() } else { [&[first / count], rest].concat() };
         if let Some(texts) = array.as_strings() {
-            let own = texts.chunks_exact(texts.len() / count).nth(number)?;
+            let each = texts.len() / count;
+            let own = texts.get(number * each..(number + 1) * each)?;
             return Tensor::strings(shape, own).ok();
         }
         let strides = array.strides();
@@ -204,4 +205,22 @@ fn part(array: &Tensor, input: &InputType, number: usize, count: usize) -> Tenso
     };
     let whole = count == 1 && array.rank() == input.dims.len();
     if whole { array.clone() } else { cut().unwrap_or_else(|| array.clone()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pt2onnx_tensor::DType;
+
+    #[test]
+    fn samples_of_texts_may_be_empty() {
+        let dims = vec![Dim::Size(1), Dim::Symbol("n".to_owned())];
+        let input = InputType { name: "x".to_owned(), dtype: DType::String, dims };
+        let sample = |sizes: [usize; 2], texts: &[&'static str]| {
+            let texts: Vec<_> = texts.iter().map(|text| (*text).into()).collect();
+            part(&Tensor::strings(sizes, texts).unwrap(), &input, 1, 2)
+        };
+        assert_eq!(sample([2, 0], &[]).shape(), [1, 0]);
+        assert_eq!(sample([2, 1], &["a", "b"]).as_strings().unwrap(), ["b"]);
+    }
 }
