@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .._element_types import Memory
     from .._options import SaveOptions
-    from .._ort import Session
+    from .._run import Session
     from .._types import Args, Destination, Kwargs, Model, Writable
     from .._verify import Verification
     from ._backend import Backend
@@ -285,27 +285,27 @@ class ONNXProgram:
     def _run(self, args: Args, kwargs: Kwargs, state: Mapping[str, object]) -> tuple[Any, ...]:
         """Runs the model with the arguments of the module, and with its state where that is an
         input."""
-        from .. import _ort
+        from .. import _run
 
         if self._session is None:
             self.initialize_inference_session()
         assert self._session is not None
         inputs = self._inputs(args, kwargs)
         rest = {name: state[name] for name in self.input_names if name in state.keys() - inputs}
-        return tuple(_ort.run(self._session, {**inputs, **rest}))
+        return tuple(_run.run(self._session, {**inputs, **rest}))
 
     def call_reference(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Runs the model in onnx's reference implementation: slow, without a runtime's kernels."""
         import onnx.reference
 
-        from .. import _ort
+        from .. import _run
 
         inputs = self._inputs(args, kwargs)
         evaluator: Any = onnx.reference.ReferenceEvaluator(self.model_proto)
-        arrays = {name: _ort.to_ort(value).numpy() for name, value in inputs.items()}
+        arrays = {name: _run.to_ort(value).numpy() for name, value in inputs.items()}
         results = evaluator.run(None, arrays)
-        as_torch = any(_ort.is_tensor(value) for value in inputs.values())
-        return tuple(_ort.from_numpy(result, as_torch) for result in results)
+        as_torch = any(_run.is_tensor(value) for value in inputs.values())
+        return tuple(_run.from_numpy(result, as_torch) for result in results)
 
     def compute_values(
         self,
@@ -323,7 +323,7 @@ class ONNXProgram:
         Raises:
             ValueError: The model has no such value.
         """
-        from .. import _ort
+        from .. import _run
 
         graph = self.model.graph
         values = {value.name: value for value in (*graph.inputs, *graph.initializers.values())}
@@ -341,8 +341,8 @@ class ONNXProgram:
         finally:
             graph.outputs.clear()
             graph.outputs.extend(outputs)
-        session = _ort.session(proto, weights)
-        return tuple(_ort.run(session, self._inputs(tuple(args), dict(kwargs or {}))))
+        session = _run.session(proto, weights)
+        return tuple(_run.run(session, self._inputs(tuple(args), dict(kwargs or {}))))
 
     def initialize_inference_session(
         self, initializer: Callable[[str | bytes], onnxruntime.InferenceSession] | None = None
@@ -354,12 +354,12 @@ class ONNXProgram:
                 temporary file if the model is too large for that. Without it, weights are not
                 copied and no file is written.
         """
-        from .. import _ort
+        from .. import _run
 
         self.release()
         if initializer is None:
             model, self._session_weights = self._backend.to_parts()
-            self._session = _ort.session(model, self._session_weights)
+            self._session = _run.session(model, self._session_weights)
         elif self._backend.weight_bytes <= TOO_LARGE:
             self._session = cast("Session", initializer(self.to_bytes()))
         else:

@@ -103,7 +103,7 @@ def run(
         results = session.run(outputs, given, run_options=options)
         return [from_numpy(result, as_torch) for result in results]
     values = session.run_with_ort_values(outputs, given, run_options=options)
-    return [_from_ort(value, as_torch) for value in values]
+    return [from_ort(value, as_torch) for value in values]
 
 
 def is_tensor(value: object) -> TypeGuard[torch.Tensor]:
@@ -152,7 +152,7 @@ def from_numpy(value: object, as_torch: bool) -> object:
     return _ort_torch.from_numpy(cast("Array", value))
 
 
-def _from_ort(value: OrtValue, as_torch: bool) -> object:
+def from_ort(value: OrtValue, as_torch: bool) -> object:
     """An OrtValue as a tensor of torch or an array of NumPy; None if it is an absent optional."""
     if not value.has_value():
         return None
