@@ -16,8 +16,8 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _errors, _mapped, _pytree
 from ._capture import _patches
-from ._types import class_of, is_dict, is_items, is_plain_dict, is_plain_list
+from ._types import class_of, is_items, is_plain_list
 
 if TYPE_CHECKING:
     from ._pt2onnx import Lent, Row
@@ -165,7 +165,8 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
             }
         if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
             make["_dataclass_to_dict"] = lambda _: _identity
-            make["json"] = lambda _: _Pieces(_plainly(serde._Union))
+            make["json"] = lambda _: _Json(serde._Union)
+            make["create"] = lambda _: classmethod(_union)
         with _patches.LOCK, _patches.applied("serialize", make), without_gc():
             text: bytes = serde.serialize(program).exported_program
         _trim()
@@ -196,6 +197,14 @@ def _identity(value: object) -> object:
     return value
 
 
+def _union(kind: type[Any], /, **field: object) -> object:
+    """A union with one field. torch's ``create`` goes through all fields of the class twice."""
+    union = object.__new__(kind)
+    (name,) = field
+    object.__getattribute__(union, "__dict__").update(field, _type=name)
+    return union
+
+
 def _trim() -> None:
     """Returns free memory to the system, where the C library has a function for it: Rust, which
     comes next, cannot use the memory that Python's allocator keeps."""
@@ -203,74 +212,53 @@ def _trim() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _plainly(union: type[Any]) -> Callable[[Any], object]:
-    """A function that turns dataclasses into dicts, as torch's ``_dataclass_to_dict`` does, in a
-    third of its time."""
-    fields: dict[type, tuple[str, ...]] = {}
-    atoms = frozenset((str, int, bool, bytes, type(None)))
+class _Json:
+    """The module ``json`` for programs: ``dumps`` takes dataclasses one by one. torch's
+    ``_dataclass_to_dict`` makes dicts of all nodes first, which are larger than the text.
 
-    def plain(value: Any) -> object:
-        kind = class_of(value)
-        if kind in atoms:
-            return value
-        if kind is list:
-            return [plain(item) for item in value]
-        if kind is float:
-            if math.isfinite(value):
-                return value
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        if isinstance(value, union):
-            return {value.type: plain(value.value)}
-        if is_dict(value):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, tuple):
-            return tuple(plain(item) for item in cast(tuple[object, ...], value))
-        names = fields.get(kind)
-        if names is None:
-            found = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
-            names = fields[kind] = tuple(field.name for field in found)
-        return {name: plain(getattr(value, name)) for name in names} if names else value
+    Args:
+        union: torch's class of dataclasses with one field.
+    """
 
-    return plain
-
-
-class _Pieces:
-    """The module ``json``, whose ``dumps`` turns a program into text node by node: as dicts, all
-    nodes are larger than as text."""
-
-    def __init__(self, plain: Callable[[Any], object]) -> None:
-        self._plain = plain
+    def __init__(self, union: type[Any]) -> None:
+        self._union = union
+        self._fields: dict[type, list[str]] = {}
 
     def __getattr__(self, name: str) -> object:
         return getattr(json, name)
 
     def dumps(self, value: object, **options: Any) -> str:
         """As ``json.dumps``, also for dataclasses."""
-        if not dataclasses.is_dataclass(value):
-            return json.dumps(value, **options)
-        encoder = options.pop("cls", json.JSONEncoder)(**options)
-        return "".join(self._pieces(value, encoder.encode, 4))
+        encoder: json.JSONEncoder = options.pop("cls", json.JSONEncoder)()
 
-    def _pieces(self, value: object, encode: Callable[[Any], str], levels: int) -> Iterator[str]:
-        """The text of a value. The program, its graph and their lists are ``levels`` levels."""
-        if levels and is_plain_list(value) and value:
-            for at, item in enumerate(value):
-                yield "," if at else "["
-                yield from self._pieces(item, encode, levels - 1)
-            yield "]"
-            return
-        entries: object = value
-        if levels and dataclasses.is_dataclass(value) and not hasattr(value, "type"):
-            entries = {
-                field.name: getattr(value, field.name) for field in dataclasses.fields(value)
-            }
-        if levels and is_plain_dict(entries) and entries:
-            for at, (key, item) in enumerate(entries.items()):
-                yield f"{',' if at else '{'}{encode(key)}:"
-                yield from self._pieces(item, encode, levels - 1)
-            yield "}"
-        else:
-            yield encode(self._plain(value))
+        def opened(value: object) -> object:
+            found = self._opened(value)
+            return encoder.default(value) if found is None else found
+
+        return json.dumps(value, default=opened, **options)
+
+    def _opened(self, value: object) -> dict[str, object] | None:
+        """The fields of a dataclass that are set; None for other values."""
+        if isinstance(value, self._union):
+            # The getter of the class looks at the names of all fields.
+            own: dict[str, Any] = object.__getattribute__(value, "__dict__")
+            name = own["_type"]
+            return {name: _finite(own[name])}
+        kind = class_of(value)
+        if kind not in self._fields:
+            if not dataclasses.is_dataclass(kind):
+                return None
+            self._fields[kind] = [field.name for field in dataclasses.fields(kind)]
+        return {name: _finite(getattr(value, name)) for name in self._fields[kind]}
+
+
+def _finite(value: object) -> object:
+    """A value with words for the numbers that JSON does not know, as torch writes them."""
+    if is_plain_list(value) and value and type(value[0]) in (float, list):
+        return [_finite(item) for item in value]
+    if type(value) is not float or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _saved_json(program: torch.export.ExportedProgram) -> bytes:
