@@ -9,7 +9,6 @@ use pt2onnx_ir::{
     Attributes, InsertPoint, Model, NodeId, RegionId, Shape, TensorType, Type, Use, Value,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
 pub(crate) static TAIL_MERGE: Pass = Pass {
     name: "tail-merge",
@@ -80,9 +79,8 @@ impl Tail {
         let mut todo: Vec<Value> = tail.pairs.keys().copied().collect();
         while let Some(value) = todo.pop() {
             let Some((node, other)) = tail.candidates(model, value, yes, no) else { continue };
-            let Some(new) = tail.inputs(model, node, other, yes, no) else { continue };
-            for (a, b) in new {
-                tail.pair(a, b);
+            if !tail.pair_inputs(model, node, other, yes, no) {
+                continue;
             }
             tail.nodes.insert(node, other);
             tail.others.insert(other);
@@ -140,37 +138,33 @@ impl Tail {
         (fit && outputs.all(results)).then_some((node, other))
     }
 
-    /// The inputs of two nodes that become partners; `None` if some cannot.
-    fn inputs(
-        &self,
+    /// Makes the inputs of two nodes partners; none of them if some cannot be.
+    fn pair_inputs(
+        &mut self,
         model: &Model,
         node: NodeId,
         other: NodeId,
         yes: RegionId,
         no: RegionId,
-    ) -> Option<SmallVec<[(Value, Value); 4]>> {
-        let mut new: SmallVec<[(Value, Value); 4]> = SmallVec::new();
-        for (a, b) in model[node].inputs().iter().zip(model[other].inputs()) {
-            let (&Some(a), &Some(b)) = (a, b) else {
-                if a.is_none() && b.is_none() {
-                    continue;
-                }
-                return None;
-            };
-            if a == b || self.are_partners(a, b) || new.contains(&(a, b)) {
-                continue;
+    ) -> bool {
+        let known = self.pairs.len();
+        let fit = model[node].inputs().iter().zip(model[other].inputs()).all(|pair| {
+            let (&Some(a), &Some(b)) = pair else { return pair.0.is_none() && pair.1.is_none() };
+            if a == b || self.are_partners(a, b) {
+                return true;
             }
-            let alone = !self.pairs.contains_key(&a)
-                && !self.back.contains_key(&b)
-                && !new.iter().any(|(x, y)| *x == a || *y == b)
-                && ![a, b].iter().any(|v| self.blocked.contains(v));
             let inside = made_in(model, a, yes).is_some() && made_in(model, b, no).is_some();
-            if !alone || !inside || joined(&mut model[a].ty.clone(), &model[b].ty) != Some(true) {
-                return None;
+            inside
+                && ![a, b].iter().any(|v| self.blocked.contains(v))
+                && joined(&mut model[a].ty.clone(), &model[b].ty) == Some(true)
+                && self.pair(a, b)
+        });
+        while !fit && self.pairs.len() > known {
+            if let Some((_, b)) = self.pairs.pop() {
+                self.back.remove(&b);
             }
-            new.push((a, b));
         }
-        Some(new)
+        fit
     }
 
     /// Moves the nodes behind the `If`, which gives what they take.
