@@ -197,9 +197,15 @@ fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<
     run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
 }
 
+/// The folder below this one for installed packages. pt2onnx takes Python files outside of a folder
+/// of this name for the user's, whose objects it restores.
+fn site_packages(folder: &Path) -> PathBuf {
+    folder.join("site-packages")
+}
+
 /// Installs the packages of `bench/{name}.txt`, without what they need, and returns their folder.
 fn packages(python: &Path, name: &str, folder: &Path) -> Result<PathBuf> {
-    let (packages, list) = (folder.join("packages"), root().join(format!("bench/{name}.txt")));
+    let (packages, list) = (site_packages(folder), root().join(format!("bench/{name}.txt")));
     let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"];
     run(Command::new(python).args(pip).arg(&packages).arg("--requirement").arg(list))?;
     Ok(packages)
@@ -304,7 +310,7 @@ impl Bench {
 
     /// Folders in the classes of optimum that `optimum` installs. Returns the table.
     fn optimum_folders(&self, only: &[String]) -> Result<String> {
-        self.exports("optimum_folders", &[self.folder.join("optimum/packages")], only)
+        self.exports("optimum_folders", &[site_packages(&self.folder.join("optimum"))], only)
     }
 
     /// Tokens of language models beside those of transformers. Returns the table.
