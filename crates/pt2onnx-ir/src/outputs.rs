@@ -49,7 +49,7 @@ use crate::{
     value::Def,
 };
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter;
 
 /// A constant of up to so many bytes that is several outputs is written as often; a larger one
@@ -71,8 +71,9 @@ impl Model {
         origins: &[OriginId],
     ) {
         self.put_outputs(region, outputs);
+        let mut seen = FxHashSet::default();
         for (i, &value) in outputs.iter().enumerate() {
-            if !self.can_define_outputs(region, value) || outputs[..i].contains(&value) {
+            if !seen.insert(value) || !self.can_define_outputs(region, value) {
                 self.plan_copy(region, i, origins);
             }
         }
