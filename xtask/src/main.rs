@@ -25,6 +25,7 @@ mod regen_options;
 mod release;
 mod runtimes;
 mod test;
+mod walk;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the pt2onnx workspace")]

@@ -1,17 +1,20 @@
 //! `release`: checks here what a release needs, as far as one machine can. The workflow
 //! `.github/workflows/release.yml` publishes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
-use crate::book;
 use crate::generate::{root, target};
 use crate::python::{self, run};
+use crate::{book, walk};
+
+/// The variable of an interpreter with PyTorch.
+const TORCH: &str = "PT2ONNX_TORCH_PYTHON";
 
 /// Options of `release`.
 #[derive(Args)]
@@ -44,11 +47,24 @@ enum Step {
     Install,
     /// A wheel, installed without a compiler.
     Wheel,
+    /// README.md and docs/first-steps.md, each block run as printed, where the wheel is installed.
+    Walk,
 }
 
 /// The folder of what the steps make.
 fn folder() -> PathBuf {
     target().join("release-check")
+}
+
+/// The folder of the environment into which the step `wheel` installs.
+fn environment() -> PathBuf {
+    folder().join("venv")
+}
+
+/// The folder of its programs.
+fn bin() -> Result<PathBuf> {
+    let name = if cfg!(windows) { "Scripts" } else { "bin" };
+    Ok(std::path::absolute(environment().join(name))?)
 }
 
 /// The task.
@@ -71,6 +87,7 @@ pub fn release(options: &Options) -> Result<()> {
             Step::Publish => publish(),
             Step::Install => install(options.profile.as_deref()),
             Step::Wheel => wheel(options.profile.as_deref()),
+            Step::Walk => walk::walk(&bin()?, env::var_os(TORCH).is_some()),
         }
         .with_context(|| format!("the step {step:?} of the release"))?;
         println!("{step:?}: {:.1} s", start.elapsed().as_secs_f64());
@@ -114,7 +131,7 @@ fn check_version() -> Result<()> {
 }
 
 fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
@@ -134,9 +151,9 @@ fn packed() -> PathBuf {
 fn publish() -> Result<()> {
     // Cargo would take crates of the same version that it keeps from an earlier run.
     remove(&packed())?;
-    if let Some(home) = std::env::var_os("CARGO_HOME") {
+    if let Some(home) = env::var_os("CARGO_HOME") {
         forget(&PathBuf::from(home).join("registry"))?;
-    } else if let Some(home) = std::env::home_dir() {
+    } else if let Some(home) = env::home_dir() {
         forget(&home.join(".cargo/registry"))?;
     }
     run(cargo()
@@ -245,10 +262,9 @@ fn wheel(profile: Option<&str>) -> Result<()> {
         .try_into()
         .map_err(|found| anyhow::anyhow!("not one wheel but {found:?}"))?;
     println!("{} ({} bytes)", wheel.display(), fs::metadata(&wheel)?.len());
-    let fresh = folder().join("venv");
-    remove(&fresh)?;
-    run(Command::new("python3").args(["-m", "venv"]).arg(&fresh))?;
-    let bin = std::path::absolute(fresh.join(if cfg!(windows) { "Scripts" } else { "bin" }))?;
+    remove(&environment())?;
+    run(Command::new("python3").args(["-m", "venv"]).arg(environment()))?;
+    let bin = bin()?;
     let interpreter = bin.join("python");
     // Neither cargo nor a C compiler is on such a path.
     let alone = |command: &mut Command| run(command.env("PATH", &bin).env_remove("PYTHONPATH"));
@@ -266,8 +282,8 @@ fn wheel(profile: Option<&str>) -> Result<()> {
     alone(Command::new(&interpreter).args(["-c", CONVERT]).arg(&model).current_dir(&here))?;
     let out = std::path::absolute(folder().join("wheel.onnx"))?;
     alone(Command::new(bin.join("pt2onnx")).arg(&model).arg("-o").arg(out).current_dir(&here))?;
-    let Some(torch) = std::env::var_os("PT2ONNX_TORCH_PYTHON") else {
-        println!("PT2ONNX_TORCH_PYTHON is not set: no module is exported");
+    let Some(torch) = env::var_os(TORCH) else {
+        println!("{TORCH} is not set: no module is exported");
         return Ok(());
     };
     let paths = Command::new(torch)
