@@ -135,19 +135,19 @@ pub fn bench(options: &Options) -> Result<()> {
     if options.parts.contains(&Part::Compress) {
         let tables = bench.compress(options.depth)?;
         println!("{tables}");
-        page::compress(&tables)?;
+        page::section("compress", &tables)?;
     }
     if options.parts.contains(&Part::Optimizers) {
         let table = bench.optimizers(&options.only)?;
         println!("{table}");
         if options.only.is_empty() {
-            page::optimizers(&table)?;
+            page::section("optimizers", &table)?;
         }
     }
     if options.parts.contains(&Part::Growth) {
         let table = bench.growth()?;
         println!("{table}");
-        page::growth(&table)?;
+        page::section("growth", &table)?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python
@@ -155,7 +155,7 @@ pub fn bench(options: &Options) -> Result<()> {
         if options.pt2onnx.is_none() {
             package::build(&["--release"])?;
         }
-        page::python(&export::table(python, options.runs)?)?;
+        page::section("python", &export::table(python, options.runs)?)?;
     }
     tables(&bench, options)
 }
@@ -167,26 +167,26 @@ fn tables(bench: &Bench, options: &Options) -> Result<()> {
         package::build(&["--release"])?;
     }
     let only = &options.only;
-    let show = |table: String, write: fn(&str) -> Result<()>| {
+    let show = |table: String, section: &str| {
         println!("{table}");
-        if only.is_empty() { write(&table) } else { Ok(()) }
+        if only.is_empty() { page::section(section, &table) } else { Ok(()) }
     };
     if options.parts.contains(&Part::Sizes) {
-        show(bench.exports("sizes", &[], only)?, page::sizes)?;
+        show(bench.exports("sizes", &[], only)?, "sizes")?;
     }
     if options.parts.contains(&Part::Libraries) {
-        show(bench.libraries(only)?, page::libraries)?;
-        show(bench.optimum(only)?, page::optimum)?;
-        show(bench.optimum_folders(only)?, page::optimum_folders)?;
+        show(bench.libraries(only)?, "libraries")?;
+        show(bench.optimum(only)?, "optimum")?;
+        show(bench.optimum_folders(only)?, "optimum-folders")?;
     }
     if options.parts.contains(&Part::Decoders) {
-        show(bench.decoders(only)?, page::decoders)?;
+        show(bench.decoders(only)?, "decoders")?;
     }
     if options.parts.contains(&Part::LanguageModels) {
-        show(bench.language_models(only)?, page::language_models)?;
+        show(bench.language_models(only)?, "language-models")?;
     }
     if options.parts.contains(&Part::Int4) {
-        show(output(&mut bench.script("int4", &[])?)?, page::int4)?;
+        show(output(&mut bench.script("int4", &[])?)?, "int4")?;
     }
     Ok(())
 }

@@ -49,69 +49,18 @@ pub fn gigabytes(rows: &[(u64, Row)]) -> Result<()> {
     section("gigabytes", &text)
 }
 
-/// Writes the section on exports in Python.
-pub fn python(table: &str) -> Result<()> {
-    section("python", table)
-}
-
-/// Writes the section on the growth of the optimiser.
-pub fn growth(table: &str) -> Result<()> {
-    section("growth", table)
-}
-
-/// Writes the section on the latency of optimised models.
-pub fn optimizers(table: &str) -> Result<()> {
-    section("optimizers", table)
-}
-
-/// Writes the section on compression.
-pub fn compress(tables: &str) -> Result<()> {
-    section("compress", tables)
-}
-
-/// Writes the section on models whose code looks at sizes.
-pub fn sizes(tables: &str) -> Result<()> {
-    section("sizes", tables)
-}
-
-/// Writes the section on exports of libraries.
-pub fn libraries(table: &str) -> Result<()> {
-    section("libraries", table)
-}
-
-/// Writes the section on folders in optimum.
-pub fn optimum_folders(table: &str) -> Result<()> {
-    section("optimum-folders", table)
-}
-
-/// Writes the section on the architectures of language models.
-pub fn language_models(table: &str) -> Result<()> {
-    replace("docs/language-models.md", "language-models", &format!("{table}\n"))
-}
-
-/// Writes the section on exports of optimum-onnx.
-pub fn optimum(table: &str) -> Result<()> {
-    section("optimum", table)
-}
-
-/// Writes the section on decoders of language models.
-pub fn decoders(table: &str) -> Result<()> {
-    section("decoders", table)
-}
-
-/// Writes the section on weights of 4 bits.
-pub fn int4(table: &str) -> Result<()> {
-    section("int4", table)
-}
-
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;
     Ok(fs::write(folder.join(name).with_extension("svg"), plot.svg())?)
 }
 
-/// Replaces the text between the markers with this name, and names the machine.
-fn section(name: &str, text: &str) -> Result<()> {
+/// Writes the section with this name. That of language models is in their page, and has no times:
+/// for others, the machine is named.
+pub fn section(name: &str, text: &str) -> Result<()> {
+    if name == "language-models" {
+        return replace("docs/language-models.md", name, &format!("{text}\n"));
+    }
     let machine = format!("On {} cores of {}.", available_parallelism()?, processor());
     replace("docs/benchmarks.md", name, &format!("{machine}\n\n{text}\n"))
 }
