@@ -12,17 +12,15 @@ use crate::generate::{Files, publish, root};
 /// Writes `docs/supported-ops.md` and the table that `pt2onnx explain` reads.
 pub fn regen(check: bool) -> Result<()> {
     let table = run()?.0;
-    let mut page = format!(
-        "# Supported ops\n\n\
-         The {} overloads of ops that pt2onnx translates. `pt2onnx explain OP` shows one of them.\n\n\
+    let mut page = "# Supported ops\n\n\
+         The overloads of ops that pt2onnx translates. `pt2onnx explain OP` shows one of them.\n\n\
          - *cases*: conformance cases with the op.\n\
          - *ONNX operators*: what it became in these cases.\n\
          - *opset*: the first that has all these operators; in older ones, [legalisation](opsets.md) rewrites them: `explain` shows to what.\n\
          - *types*: element types of the results in these cases.\n\n\
          `cargo xtask regen-ops` generates this page from the registry and the cases; do not edit it.\n\n\
-         | op | cases | ONNX operators | opset | types |\n|---|---|---|---|---|\n",
-        table.lines().count()
-    );
+         | op | cases | ONNX operators | opset | types |\n|---|---|---|---|---|\n"
+        .to_owned();
     for line in table.lines() {
         // The last cell is for `pt2onnx explain`.
         let mut cells = line.split('\t').take(5);
