@@ -54,10 +54,10 @@ def of_sizes(
         shrunk: The sizes of the example that are smaller, and the new ones.
     """
     made = tensor
-    for axis, size in sizes.items():
-        if made.shape[axis] == size:
-            continue
-        made = resize(made, axis, size)
+    # Smaller sizes first: in between, all elements of the larger ones would need memory.
+    for axis, size in sorted(sizes.items(), key=lambda own: own[1] > tensor.shape[own[0]]):
+        if made.shape[axis] != size:
+            made = resize(made, axis, size)
     if made.numel() and made.dtype in _INTEGERS:
         largest = int(made.max())
         for size, new in sorted(shrunk.items()):

@@ -5,6 +5,7 @@ the sizes at which a model is tried.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import math
@@ -25,6 +26,12 @@ _ALL = {1: 65, 2: 18}
 
 #: How many sizes are looked at for a condition.
 _MOST = 4000
+
+#: Arguments of so many elements need little memory.
+_MANY = 1 << 20
+
+#: How many times as many elements as those of the example, if that is more, are tried.
+_TIMES = 8
 
 #: The largest bound of the user's at which a model is tried.
 _LARGEST = 4096
@@ -195,9 +202,11 @@ class Sizes:
         """Sizes that are asked for at which a condition does not hold, nearest first."""
         if self._is_implied(condition.expr):
             return
-        for point in self.candidates([condition]):
-            if not condition.holds(self.complete(point)):
-                yield point
+        points = self.candidates([condition])
+        found = [point for point in points if not condition.holds(self.complete(point))]
+        yield from filter(self._is_small, found)
+        if found and not any(map(self._is_small, found)):
+            yield min(found, key=self._elements)
 
     def _is_implied(self, expr: Expr) -> bool:
         """Whether the ranges imply a condition."""
@@ -345,11 +354,31 @@ class Sizes:
             found += [point, *({**self.example, name: size} for name, size in point.items())]
         return self._asked(found)
 
+    def _elements(self, point: Point) -> int:
+        """How many elements the tensors with dynamic dimensions have."""
+        dims = self.complete(point)
+        shapes = ((leaf.value.shape, self._new(leaf, dims)) for leaf in self._leaves)
+        return sum(
+            math.prod(new.get(axis, size) for axis, size in enumerate(shape))
+            for shape, new in shapes
+            if new
+        )
+
+    @functools.cached_property
+    def _most(self) -> int:
+        """How many elements the arguments may have at which a model is tried."""
+        return max(_MANY, _TIMES * self._elements(self.example))
+
+    def _is_small(self, point: Point) -> bool:
+        return self._elements(point) <= self._most
+
     def _asked(self, points: Iterable[dict[str, int]]) -> list[dict[str, int]]:
-        """The points without those of other sizes than asked for, and of the example."""
+        """The points without those of other sizes than asked for, of the example, and those that
+        are too large."""
         found: list[dict[str, int]] = []
         for point in points:
-            if self.takes(point) and point not in (self.example, *found):
+            is_new = self.takes(point) and point not in (self.example, *found)
+            if is_new and self._is_small(point):
                 found.append(point)
         return found
 

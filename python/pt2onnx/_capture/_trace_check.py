@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -47,6 +46,13 @@ _LOOKING = 0.01
 #: The part of the time of tracing, if that is longer.
 _LOOKING_PART = 1 / 8
 
+#: Elements that may be compared in any case: the time for fewer depends on the operators more than
+#: on sizes.
+_FEW = 1 << 14
+
+#: Seconds that a run takes at least.
+_SHORTEST = 1e-3
+
 #: How many sizes at which the code reads something else are always compared.
 _ALWAYS = 2
 
@@ -86,8 +92,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     seconds = traced.run.seconds if traced.run else 0.0
     start = time.process_time() - seconds
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    # The time of a short run depends on its operators more than on sizes.
-    largest = math.inf if seconds < _BUDGET / 10 else budget / (2 * seconds)
+    largest = _largest(traced, seconds, budget)
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
         looking = max(_LOOKING, _LOOKING_PART * getattr(traced.code, "seconds", 0.0))
@@ -125,6 +130,18 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
+
+
+def _largest(traced: Traced, seconds: float, budget: float) -> float:
+    """How many times as many elements may be compared as those of the example.
+
+    Args:
+        traced: The trace.
+        seconds: CPU time of a run for the example.
+        budget: CPU time for comparing.
+    """
+    elements = sum(leaf.value.numel() for leaf in traced.leaves if leaf.axes)
+    return max(_FEW / max(elements, 1), budget / (2 * max(seconds, _SHORTEST)))
 
 
 def with_numbers(traced: Traced) -> Traced | None:

@@ -15,6 +15,7 @@ import pt2onnx
 import pytest
 import torch
 from helpers import Call, same
+from pt2onnx import _examples
 from pt2onnx._capture import _module_trace, _patience, _trace
 from pt2onnx._capture._torch_export import Call as Captured
 from pt2onnx._state import Snapshot
@@ -305,6 +306,30 @@ def test_one_run_besides_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     program = pt2onnx.export(Strided(), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
     assert program._capture_strategy == "TraceStrategy"
     assert runs == [(2, 3, 64, 64), (1, 3, 160, 160)]
+
+
+def test_examples_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a batch of 2 may be as large as the length, and a run takes no time."""
+    elements: list[int] = []
+    resize = _examples.resize
+
+    def count(*args: Any) -> torch.Tensor:
+        made = resize(*args)
+        elements.append(made.numel())
+        return made
+
+    def by_sizes(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] < x.shape[1] else x * 3
+
+    monkeypatch.setattr(_examples, "resize", count)
+    axes = {"x": {0: "batch", 1: "length"}}
+    x = torch.rand(2, 16000)
+    program = pt2onnx.export(
+        Call(by_sizes), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes
+    )
+    for x in (torch.rand(2, 3), torch.rand(3, 2)):
+        same(program(x), by_sizes(x))
+    assert max(elements) <= 16000 * 2 * 100
 
 
 class Packed(torch.nn.Module):
