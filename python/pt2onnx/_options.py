@@ -46,6 +46,10 @@ class RewriteOptions(TypedDict, total=False):
             "rten",
             "mnn",
             "opencv",
+            "iree",
+            "tflite",
+            "web",
+            "coreml",
         ]
         | None
     )

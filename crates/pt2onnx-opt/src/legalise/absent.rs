@@ -1,6 +1,6 @@
 //! Operators that all opsets have and some runtimes lack, by others.
 
-use super::{Emitted, attributes, input};
+use super::{Emitted, attributes, front, input};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::DType;
 
@@ -9,10 +9,79 @@ type Emit = fn(&Builder, &Node) -> Emitted;
 /// The nodes that take the place of an operator, in the canonical form.
 pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
-        "Pad" => Some(cropped),
+        "MatMul" => Some(of_matrices),
+        "Neg" => Some(negative),
+        "Pad" => Some(padded),
+        "Reciprocal" => Some(reciprocal),
+        "ReduceL2" => Some(euclidean),
         "ReduceLogSumExp" => Some(log_sum_exp),
         _ => None,
     }
+}
+
+/// `MatMul` with a vector: of a matrix that is a row or a column.
+fn of_matrices(cx: &Builder, node: &Node) -> Emitted {
+    let (a, b) = (input(node, 0)?, input(node, 1)?);
+    let rank = |v: Value| cx.known_shape(v).map(|sizes| sizes.len()).ok_or("its rank is unknown");
+    let (rows, columns) = (rank(a)?, rank(b)?);
+    if rows != 1 && columns != 1 {
+        return Err("it has no vector".into());
+    }
+    let left = if rows == 1 { cx.unsqueeze(a, &[0]) } else { a };
+    let right = if columns == 1 { cx.unsqueeze(b, &[1]) } else { b };
+    let product = cx.matmul(left, right);
+    let last = rows.max(columns).max(2) - 1;
+    let made: Vec<usize> = [(rows == 1).then_some(last - 1), (columns == 1).then_some(last)]
+        .into_iter()
+        .flatten()
+        .collect();
+    Ok(vec![cx.squeeze(product, &made)])
+}
+
+/// `Neg`: a product, whose zeros have the same signs.
+fn negative(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    Ok(vec![cx.mul(x, cx.scalar(-1.0, cx.dtype(x)))])
+}
+
+fn reciprocal(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    Ok(vec![cx.div(cx.scalar(1.0, cx.dtype(x)), x)])
+}
+
+/// `Pad` by others: slices for pads below 0, or elements that are gathered.
+fn padded(cx: &Builder, node: &Node) -> Emitted {
+    if attrs::Pad::read(node)?.mode == "constant" { cropped(cx, node) } else { gathered(cx, node) }
+}
+
+/// `Pad` of known sizes in another mode than `constant`: a `Gather` along each dimension.
+fn gathered(cx: &Builder, node: &Node) -> Emitted {
+    let mut x = input(node, 0)?;
+    let ints = |i: usize| cx.constant_of(node.input(i)?)?.to_vec::<i64>();
+    let pads = ints(1).ok_or("its pads are computed")?;
+    let shape = cx.known_shape(x).ok_or("its rank is unknown")?;
+    let axes = match node.input(3) {
+        Some(_) => ints(3).ok_or("its axes are computed")?,
+        None => (0..shape.len() as i64).collect(),
+    };
+    let mode = attrs::Pad::read(node)?.mode;
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = front(axis, shape.len())?;
+        let (before, after) = pads.get(i).zip(pads.get(i + axes.len())).ok_or("too few pads")?;
+        if (*before, *after) == (0, 0) {
+            continue;
+        }
+        let size = shape[axis].as_int().filter(|size| *size > 0).ok_or("a size is unknown")?;
+        let around = (2 * (size - 1)).max(1);
+        let place = |at: i64| match mode {
+            "edge" => at.clamp(0, size - 1),
+            "wrap" => at.rem_euclid(size),
+            _ => at.rem_euclid(around).min(around - at.rem_euclid(around)).min(size - 1),
+        };
+        let places: Vec<i64> = (-before..size + after).map(place).collect();
+        x = cx.gather(x, cx.ints(&places), axis);
+    }
+    Ok(vec![x])
 }
 
 /// `Pad` with pads below 0: a slice, and a `Pad` with the others.
@@ -37,6 +106,12 @@ fn cropped(cx: &Builder, node: &Node) -> Emitted {
     }
     let inputs = [Some(inside), Some(cx.ints(&rest)), node.input(2)];
     Ok(vec![cx.emit1("Pad", &inputs, node.attributes.clone())])
+}
+
+/// `ReduceL2`: the root of the sum of squares.
+fn euclidean(cx: &Builder, node: &Node) -> Emitted {
+    let inputs = [Some(input(node, 0)?), node.input(1)];
+    Ok(vec![cx.sqrt(cx.emit1("ReduceSumSquare", &inputs, node.attributes.clone()))])
 }
 
 /// `ReduceLogSumExp`, shifted by the maximum, without which the sum overflows. Infinite maxima

@@ -1,8 +1,8 @@
 //! Fits a model to a runtime.
 
 use super::{
-    cubic, error::TargetError, explicit, kernels, name::Target, padding, portable,
-    runtime::Runtime, slices, tensorrt, tract, unsigned,
+    coreml, cubic, error::TargetError, explicit, iree, kernels, name::Target, padding, portable,
+    runtime::Runtime, slices, tensorrt, tflite, tract, unsigned, web,
 };
 use crate::{
     OPSETS,
@@ -22,7 +22,10 @@ impl Target {
             Self::Rten => Some(&portable::RTEN),
             Self::Mnn => Some(&portable::MNN),
             Self::OpenCv => Some(&portable::OPENCV),
-            Self::Standard | Self::Ort | Self::OrtCpu | Self::OrtGenai => None,
+            Self::Iree => Some(&iree::IREE),
+            Self::TfLite => Some(&tflite::TFLITE),
+            Self::CoreMl => Some(&coreml::COREML),
+            Self::Standard | Self::Ort | Self::OrtCpu | Self::OrtGenai | Self::Web => None,
         }
     }
 
@@ -67,6 +70,9 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
         } else {
             Err(TargetError::Nodes { target, failures })
         };
+    }
+    if target == Target::Web {
+        web::check(model)?;
     }
     padding::keep_zeros(model);
     cubic::keep_order(model);
@@ -115,6 +121,9 @@ mod tests {
             (&portable::RTEN, 128),
             (&portable::MNN, 120),
             (&portable::OPENCV, 137),
+            (&iree::IREE, 126),
+            (&tflite::TFLITE, 112),
+            (&coreml::COREML, 60),
         ];
         for (runtime, count) in runtimes {
             assert_eq!(runtime.operators.len(), count);

@@ -7,10 +7,12 @@
 //! get names where it would give them wrong ones ([`slices`]). For runtimes that support less of
 //! ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
 
+mod coreml;
 mod cubic;
 mod error;
 mod explicit;
 mod fit;
+mod iree;
 mod kernels;
 mod name;
 mod outputs;
@@ -19,8 +21,10 @@ mod portable;
 mod runtime;
 mod slices;
 mod tensorrt;
+mod tflite;
 mod tract;
 mod unsigned;
+mod web;
 
 pub use error::{TargetError, Unrunnable};
 pub use fit::{fit, fit_imported};

@@ -35,6 +35,16 @@ pub enum Target {
     /// OpenCV's module for networks: as `portable`, and more operators.
     #[serde(rename = "opencv")]
     OpenCv,
+    /// IREE, a compiler: as `portable`, and other operators.
+    Iree,
+    /// TensorFlow Lite (LiteRT) by onnx2tf: as `portable`, and other operators.
+    #[serde(rename = "tflite")]
+    TfLite,
+    /// onnxruntime-web on the CPU: as `ort-cpu`, with inputs and outputs that JavaScript has.
+    Web,
+    /// ONNX Runtime's provider for Apple's Core ML: report an error for what it does not take.
+    #[serde(rename = "coreml")]
+    CoreMl,
 }
 
 impl Target {
@@ -43,7 +53,7 @@ impl Target {
 
     /// Whether its runtime is ONNX Runtime.
     pub fn is_ort(self) -> bool {
-        matches!(self, Self::Ort | Self::OrtCpu | Self::OrtGenai)
+        matches!(self, Self::Ort | Self::OrtCpu | Self::OrtGenai | Self::Web)
     }
 
     /// Whether operators of ONNX Runtime's own domain may be used.

@@ -6,12 +6,12 @@ use crate::{
     casts::{bound, cast_around},
 };
 use pt2onnx_ir::{
-    Model, Node, NodeId, Value,
+    Model, Node, NodeId, Value, attrs,
     schema::{self, OpSchema, TypeSet},
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 /// The operators, types and limits of a runtime.
 pub(super) struct Runtime {
@@ -40,19 +40,31 @@ pub(super) const fn types(dtypes: &[DType]) -> u32 {
     bits
 }
 
-/// Reads a table: lines of element types that end in a colon, and the operators that take them.
-pub(super) fn operators(table: &'static str) -> FxHashMap<&'static str, u32> {
+/// Reads tables, each on top of those before it. A line of element types that ends in a colon goes
+/// before the operators that take them; `as T: U` gives U to all operators so far that take T, and
+/// `without: ...` takes operators out.
+pub(super) fn operators(tables: &[&'static str]) -> FxHashMap<&'static str, u32> {
     let (mut operators, mut types) = (FxHashMap::default(), 0);
-    for line in table.lines().filter(|line| !line.starts_with('#')) {
-        match line.strip_suffix(':') {
-            Some(names) => {
-                let known = DType::ALL.iter().filter(|d| names.split(' ').any(|n| n == d.name()));
-                types = known.fold(0, |bits, &dtype| bits | 1 << dtype as u32);
-            }
-            None => operators.extend(line.split_whitespace().map(|op| (op, types))),
+    let lines = tables.iter().flat_map(|table| table.lines());
+    for line in lines.filter(|line| !line.starts_with('#')) {
+        if let Some((like, more)) = line.strip_prefix("as ").and_then(|as_| as_.split_once(": ")) {
+            let (like, more) = (named(like), named(more));
+            operators.values_mut().filter(|all| **all & like != 0).for_each(|all| *all |= more);
+        } else if let Some(lacking) = line.strip_prefix("without: ") {
+            lacking.split(' ').for_each(|op| _ = operators.remove(op));
+        } else if let Some(names) = line.strip_suffix(':') {
+            types = named(names);
+        } else {
+            operators.extend(line.split_whitespace().map(|op| (op, types)));
         }
     }
     operators
+}
+
+/// The element types of these names.
+fn named(names: &str) -> u32 {
+    let known = DType::ALL.iter().filter(|d| names.split(' ').any(|n| n == d.name()));
+    known.fold(0, |bits, &dtype| bits | 1 << dtype as u32)
 }
 
 impl Runtime {
@@ -132,6 +144,16 @@ impl NodeView<'_> {
         self.model.rank(value)
     }
 
+    /// The rank of the first input.
+    pub fn first_rank(&self) -> Option<usize> {
+        self.rank(self.node.input(0)?)
+    }
+
+    /// The size of a dimension of an input, if that is a known number.
+    pub fn size(&self, input: usize, axis: usize) -> Option<i64> {
+        self.model.shape(self.node.input(input)?)?.get(axis)?.as_int()
+    }
+
     /// Whether all dimensions of an input are known numbers.
     pub fn is_static(&self, input: usize) -> bool {
         let shape = self.node.input(input).and_then(|v| self.model.shape(v));
@@ -146,6 +168,23 @@ impl NodeView<'_> {
     /// Whether an input is given and is not a constant.
     pub fn computed(&self, input: usize) -> bool {
         self.node.input(input).is_some() && self.constant(input).is_none()
+    }
+
+    /// Whether one of these inputs is given and is not a constant.
+    pub fn computes(&self, mut inputs: Range<usize>) -> bool {
+        inputs.any(|input| self.computed(input))
+    }
+
+    /// Whether an input is a constant with a number below 0.
+    pub fn is_below_zero(&self, input: usize) -> bool {
+        let numbers = self.constant(input).and_then(|numbers| numbers.to_vec::<i64>());
+        numbers.is_some_and(|numbers| numbers.iter().any(|&n| n < 0))
+    }
+
+    /// Whether its windows have gaps.
+    pub fn is_dilated(&self) -> bool {
+        let dilations = attrs::MaxPool::read(self.node).ok().and_then(|pool| pool.dilations);
+        dilations.is_some_and(|all| all.iter().any(|&d| d != 1))
     }
 
     /// Whether an input is left out or a constant of zeros.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 pub(super) static TENSORRT: Runtime = Runtime {
     newest_opset: 24,
     max_rank: 8,
-    operators: LazyLock::new(|| operators(include_str!("tensorrt.txt"))),
+    operators: LazyLock::new(|| operators(&[include_str!("tensorrt.txt")])),
     limits: LIMITS,
     computed_outputs: false,
 };
@@ -20,25 +20,23 @@ const LIMITS: &[Limit] = &[
     ("Attention", "operands with other than 4 dimensions", |n| {
         (0..4).filter_map(|i| n.node.input(i)).any(|v| n.rank(v) != Some(4))
     }),
-    ("AveragePool", "dilations", dilated),
+    ("AveragePool", "dilations", |n| n.is_dilated()),
     ("AveragePool", "other than 1 to 3 spatial dimensions", pools_more),
     ("CumSum", "a computed axis", |n| n.computed(1)),
     ("DequantizeLinear", "zero points", |n| !n.zero(2)),
     ("Dropout", "training mode", |n| !n.zero(2)),
     ("EyeLike", "a dynamic shape", |n| !n.is_static(0)),
-    ("GridSample", "an input with other than 4 dimensions", |n| {
-        n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
-    }),
+    ("GridSample", "an input with other than 4 dimensions", |n| n.first_rank() != Some(4)),
     ("LayerNormalization", "further outputs", |n| n.uses(1) || n.uses(2)),
     ("Loop", "scan outputs with a computed number of iterations", |n| {
         let carried = n.node.inputs().len().saturating_sub(2);
         n.node.outputs().len() > carried && n.constant(0).is_none()
     }),
-    ("LpPool", "dilations", dilated),
+    ("LpPool", "dilations", |n| n.is_dilated()),
     ("LSTM", "layout 1 and input_forget", |n| {
         attrs::LSTM::read(n.node).is_ok_and(|l| l.layout != 0 || l.input_forget)
     }),
-    ("MaxPool", "dilations", dilated),
+    ("MaxPool", "dilations", |n| n.is_dilated()),
     ("MaxPool", "indices", |n| n.uses(1)),
     ("MaxPool", "other than 1 to 3 spatial dimensions", pools_more),
     ("OneHot", "a computed depth", |n| n.computed(1)),
@@ -68,10 +66,8 @@ const LIMITS: &[Limit] = &[
     ("ScatterND", "reductions", |n| {
         attrs::ScatterND::read(n.node).is_ok_and(|s| s.reduction != "none")
     }),
-    ("STFT", "computed steps or windows", |n| n.computed(1) || n.computed(2)),
-    ("TensorScatter", "other than 4 dimensions", |n| {
-        n.node.input(0).is_some_and(|v| n.rank(v) != Some(4))
-    }),
+    ("STFT", "computed steps or windows", |n| n.computes(1..3)),
+    ("TensorScatter", "other than 4 dimensions", |n| n.first_rank() != Some(4)),
     ("TopK", "unsorted results", |n| attrs::TopK::read(n.node).is_ok_and(|t| !t.sorted)),
     ("TopK", "more than 3839 results", |n| {
         let k = n.constant(1).and_then(|k| k.to_vec::<i64>());
@@ -79,12 +75,6 @@ const LIMITS: &[Limit] = &[
     }),
 ];
 
-fn dilated(n: &NodeView) -> bool {
-    let dilations = attrs::MaxPool::read(n.node).ok().and_then(|p| p.dilations);
-    dilations.is_some_and(|all| all.iter().any(|&d| d != 1))
-}
-
 fn pools_more(n: &NodeView) -> bool {
-    let rank = n.node.input(0).and_then(|v| n.rank(v));
-    rank.is_some_and(|rank| !(3..=5).contains(&rank))
+    n.first_rank().is_some_and(|rank| !(3..=5).contains(&rank))
 }

@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 pub(super) static TRACT: Runtime = Runtime {
     newest_opset: 24,
     max_rank: usize::MAX,
-    operators: LazyLock::new(|| operators(include_str!("tract.txt"))),
+    operators: LazyLock::new(|| operators(&[include_str!("tract.txt")])),
     limits: LIMITS,
     computed_outputs: false,
 };
 
 const LIMITS: &[Limit] = &[
-    ("BatchNormalization", "computed statistics", |n| (1..5).any(|i| n.computed(i))),
+    ("BatchNormalization", "computed statistics", |n| n.computes(1..5)),
     ("DequantizeLinear", "a computed scale", |n| n.computed(1)),
     ("Dropout", "training mode", |n| !n.zero(2)),
     ("Einsum", "an index twice in one operand", |n| {
