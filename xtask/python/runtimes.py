@@ -1,16 +1,20 @@
 """Converts networks with pt2onnx for other runtimes, runs them there, and compares with PyTorch.
 
     python runtimes.py WORK CORPUS COMMAND RTEN [NAME ...] [--opset N] [--every N]
+    python runtimes.py WORK CORPUS COMMAND RTEN [NAME ...] --graphs
 
 WORK is the folder of the environments, one for each runtime, and of the models. CORPUS has folders
 with model.pt2, case.json and io.safetensors, or bundles of them (.tar.zst). COMMAND is pt2onnx,
-RTEN the program of runtimes/rten. Each network is written with the runtime's own target and with `standard`. Models run in a process
-without network that is started again after one that ends. Prints a Markdown table, and what failed.
+RTEN the program of runtimes/rten. Each network is written with the runtime's own target and with
+`standard`. Models run in a process without network that is started again after one that ends.
+Prints a Markdown table, and what failed. With --graphs, runs the graphs of runtimes/NAME, which the
+runtime refuses or has wrong.
 """
 
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,9 +34,14 @@ RUNTIMES = {
     "rten": ([], "rten", 20),
     "mnn": (["MNN==3.6.1"], "mnn", 18),
     "opencv": (["opencv-python-headless==5.0.0"], "opencv", 18),
+    "iree": (["iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0"], "iree", 18),
+    "tflite": (["onnx2tf==1.29.24", "ai-edge-litert==2.1.0", "tensorflow-cpu==2.19.1"], "tflite", 18),
+    "web": (["npm:onnxruntime-web@1.30.0"], "web", 20),
 }
+#: Those that take models of fixed sizes.
+STATIC = {"iree", "tflite"}
 #: Seconds that one model may take.
-PATIENCE = 30
+PATIENCE = 180
 
 
 def onnxruntime(model, inputs, names):
@@ -91,21 +100,87 @@ def mnn(model, inputs, names):
 
 
 def rten(model, inputs, names):
+    return program([os.environ["RTEN"]], model, inputs)
+
+
+def web(model, inputs, names):
+    return program(["node", str(ROOT / "runtimes/web/run.mjs")], model, inputs)
+
+
+def program(command, model, inputs):
+    """The outputs of a program of ours that runs a model; the folder is described there."""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
         for i, (name, value) in enumerate(inputs.items()):
             (Path(folder) / f"input-{i}").write_bytes(np.ascontiguousarray(value).tobytes())
             lines.append(f"{name} {value.dtype} {','.join(map(str, value.shape))} input-{i}")
         (Path(folder) / "inputs").write_text("\n".join(lines))
-        done = subprocess.run([os.environ["RTEN"], model, folder], capture_output=True, text=True)
+        done = subprocess.run([*command, model, folder], capture_output=True, text=True)
         if done.returncode:
-            raise RuntimeError(done.stderr.strip().splitlines()[0] if done.stderr.strip() else "it ended")
+            raise RuntimeError(next(filter(None, map(str.strip, done.stderr.splitlines())), "it ended"))
         found = []
         for i, line in enumerate((Path(folder) / "outputs").read_text().splitlines()):
             dtype, sizes = line.split(" ")
             raw = np.frombuffer((Path(folder) / f"output-{i}").read_bytes(), dtype)
             found.append(raw.reshape([int(n) for n in sizes.split(",") if n]))
         return found
+
+
+def iree(model, inputs, names):
+    import onnx
+    from iree import runtime
+    from iree.compiler import ir, tools
+    from iree.compiler.extras import onnx_importer
+
+    loaded = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True)
+    # It computes float64 with float32 otherwise, but does not convert outputs.
+    ends = [*loaded.graph.input, *loaded.graph.output]
+    double = any(end.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for end in ends)
+    info = onnx_importer.ModelInfo(loaded)
+    module = info.create_module(context=ir.Context()).operation
+    onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+    extra = ["--iree-llvmcpu-target-cpu=host", f"--iree-input-demote-f64-to-f32={not double}".lower()]
+    made = tools.compile_str(module.get_asm(), target_backends=["llvm-cpu"], input_type="onnx", extra_args=extra)
+    config = runtime.Config("local-sync")
+    loaded = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, made), config)
+    function = next(name for name in loaded.vm_module.function_names if "$" not in name and not name.startswith("__"))
+    found = loaded[function](*inputs.values())
+    return [np.asarray(v) for v in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+def tflite(model, inputs, names):
+    import onnx
+    from onnx2tf import onnx2tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    with tempfile.TemporaryDirectory() as folder:
+        # It downloads images otherwise, to compare each operator.
+        onnx2tf.download_test_image_data = lambda: np.random.default_rng(0).random((20, 128, 128, 3), np.float32)
+        # Images have their channels last there.
+        images = {name: np.moveaxis(value, 1, -1) for name, value in inputs.items() if value.ndim == 4}
+        others = [name for name in inputs if name not in images]
+        onnx2tf.convert(model, output_folder_path=folder, keep_shape_absolutely_input_names=others or None, non_verbose=True)
+        net = Interpreter(str(next(Path(folder).glob("*_float32.tflite"))), num_threads=1)
+        plain = {re.sub(r"\W", "_", name): value for name, value in {**inputs, **images}.items()}
+        given = {at["index"]: plain[re.sub(r"\W", "_", at["name"].removeprefix("serving_default_").rsplit(":", 1)[0])]
+                 for at in net.get_input_details()}
+        for at, value in given.items():
+            net.resize_tensor_input(at, value.shape)
+        net.allocate_tensors()
+        for at in net.get_input_details():
+            net.set_tensor(at["index"], given[at["index"]].astype(at["dtype"]))
+        net.invoke()
+        # Outputs are in the order of their names, and numbered.
+        ends = sorted(net.get_output_details(), key=lambda at: int(*re.findall(r"\d+$", at["name"])[:1]))
+        found = dict(zip(sorted(names), (net.get_tensor(at["index"]) for at in ends)))
+        shapes = [[d.dim_value for d in o.type.tensor_type.shape.dim] for o in onnx.load(model).graph.output]
+        return [channels_first(found[name], shape) for name, shape in zip(names, shapes)]
+
+
+def channels_first(found, shape):
+    """An output of onnx2tf, which may have the channels last."""
+    moved = np.moveaxis(found, -1, 1) if found.ndim > 2 else found
+    return moved if list(found.shape) != shape == list(moved.shape) else found
 
 
 def tensors(path, start):
@@ -157,16 +232,31 @@ def differs(found, expected, drawn=False):
     return ""
 
 
+def network(folder):
+    """The inputs and outputs of a network, and what is said of it."""
+    start = [tensors(folder / "io.safetensors", kind) for kind in ("input", "output")]
+    return *start, json.loads((folder / "case.json").read_text())
+
+
+def drawn(model):
+    """Inputs of a small model, and what onnx's reference evaluator makes of them."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    rng, loaded = np.random.default_rng(0), onnx.load(model)
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in loaded.graph.input}
+    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return list(given.values()), ReferenceEvaluator(loaded).run(None, given), {}
+
+
 def worker(name):
     """Reads a network per line, and prints its verdict."""
     run = globals()[name]
     for line in sys.stdin:
         model, folder, names = json.loads(line)
         try:
-            given = tensors(Path(folder) / "io.safetensors", "input")
-            expected = tensors(Path(folder) / "io.safetensors", "output")
+            given, expected, case = network(Path(folder)) if folder else drawn(model)
             found = run(model, dict(zip(names[0], given)), names[1])
-            case = json.loads((Path(folder) / "case.json").read_text())
             verdict = differs(found, expected, case.get("compare") == "shape")
         except Exception as error:
             verdict = " ".join(f"{type(error).__name__}: {error}".split())[:300]
@@ -179,6 +269,13 @@ def interpreter(work, name, packages):
         return sys.executable
     home = work / "venvs" / name
     python = home / "bin" / "python"
+    if packages[0].startswith("npm:"):
+        if not (home / "done").exists():
+            home.mkdir(parents=True, exist_ok=True)
+            given = [package.removeprefix("npm:") for package in packages]
+            subprocess.run(["npm", "install", "--ignore-scripts", "--silent", *given], cwd=home, check=True)
+            (home / "done").touch()
+        return sys.executable
     if not (home / "done").exists():
         venv.create(home, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "numpy", "onnx==1.23.0", *packages], check=True)
@@ -189,12 +286,14 @@ def interpreter(work, name, packages):
 class Worker:
     """A process without network that runs models."""
 
-    def __init__(self, python, name, rten):
+    def __init__(self, python, name, work, rten):
         # Some runtimes report to their makers.
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
             sys.exit("runtimes.py: `unshare -n` fails: models run without network only")
         self.command = ["unshare", "-n", python, __file__, "--worker", name]
-        self.environment = dict(os.environ, RTEN=rten, OMP_NUM_THREADS="1")
+        programs = f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"
+        module = work / "venvs/web/node_modules/onnxruntime-web/dist/ort.wasm.min.mjs"
+        self.environment = dict(os.environ, PATH=programs, RTEN=rten, ORT_WEB=str(module), OMP_NUM_THREADS="1")
         self.process = None
 
     def verdict(self, job):
@@ -218,10 +317,15 @@ class Worker:
         return "the process ended"
 
 
-def converted(command, folder, out, target, opset):
-    """The model's path, or the error of the conversion."""
-    given = [command, folder / "model.pt2", "-o", out, "--opset", str(opset), "--target", target]
-    done = subprocess.run(given, capture_output=True, text=True)
+def converted(command, folder, out, target, opset, fixed):
+    """Nothing, or the error of the conversion. Fixed sizes are those of the given inputs."""
+    given = [command, folder / "model.pt2", "-o", out, "--opset", str(opset)]
+    if fixed:
+        subprocess.run(given, capture_output=True)
+        sizes = [value.shape for value in tensors(folder / "io.safetensors", "input")]
+        for name, shape in zip(ends(out)[0], sizes):
+            given += ["--input-shape", f"{name}={','.join(map(str, shape))}"]
+    done = subprocess.run([*given, "--target", target], capture_output=True, text=True)
     return "" if done.returncode == 0 else "refused: " + " ".join(done.stderr.split())[:300]
 
 
@@ -243,6 +347,23 @@ def ends(model):
     return [i.name for i in graph.input], [o.name for o in graph.output]
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def graphs(work, names, rten):
+    """Runs the small graphs that a runtime has wrong, and prints what it makes of each."""
+    import onnx
+
+    (work / "models").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        python = interpreter(work, name, RUNTIMES[name][0])
+        worker = Worker(python, name, work, rten)
+        for path in sorted((ROOT / "runtimes" / name).glob("*.onnxtxt")):
+            model = work / "models" / f"{path.stem}.onnx"
+            onnx.save(onnx.parser.parse_model(path.read_text()), model)
+            print(f"{name} {path.stem}: {worker.verdict([str(model), '', ends(model)]) or 'right'}", flush=True)
+
+
 def main():
     if sys.argv[1] == "--worker":
         return worker(sys.argv[2])
@@ -253,7 +374,10 @@ def main():
     parser.add_argument("--opset", type=int)
     parser.add_argument("--every", type=int, default=1, help="take one network of so many")
     parser.add_argument("--targets", nargs="*", help="other targets than the runtime's and standard")
+    parser.add_argument("--graphs", action="store_true", help="run the graphs of runtimes/NAME instead")
     args = parser.parse_args()
+    if args.graphs:
+        return graphs(args.work, args.names, str(args.rten))
     corpus = unpacked(args.corpus, args.work)
     folders = sorted(path.parent for path in corpus.rglob("model.pt2"))[:: args.every]
     rows, failures = [], []
@@ -265,11 +389,11 @@ def main():
         for target in args.targets or [own, "standard"]:
             models = args.work / "models" / f"{target}-{opset}"
             models.mkdir(parents=True, exist_ok=True)
-            work, count = Worker(python, name, str(args.rten)), Counter()
+            work, count = Worker(python, name, args.work, str(args.rten)), Counter()
             for folder in folders:
                 place = str(folder.relative_to(corpus)).replace("/", "-")
                 model = models / f"{place}.onnx"
-                verdict = converted(args.command, folder, model, target, opset)
+                verdict = converted(args.command, folder, model, target, opset, name in STATIC)
                 if not verdict:
                     verdict = work.verdict([str(model), str(folder), ends(model)])
                 kind = "right" if not verdict else "refused" if verdict.startswith("refused") else "wrong" if verdict.startswith("wrong") else "error"

@@ -126,11 +126,14 @@ enum Task {
     Runtimes {
         /// The folder with the networks, each with model.pt2, case.json and io.safetensors, or with
         /// bundles of them: testdata/cases.
-        #[arg(long)]
+        #[arg(long, required_unless_present = "graphs", default_value = "")]
         corpus: PathBuf,
         /// Take one network of so many.
         #[arg(long, default_value_t = 1)]
         every: usize,
+        /// Instead run the graphs of runtimes/NAME, which the runtime refuses or has wrong.
+        #[arg(long)]
+        graphs: bool,
         /// Only these runtimes of xtask/python/runtimes.py: openvino, rten, mnn, ...
         names: Vec<String>,
     },
@@ -185,7 +188,9 @@ fn main() -> Result<()> {
             Ok(())
         }
         Task::Node { folders } => node::node(&folders),
-        Task::Runtimes { corpus, every, names } => runtimes::runtimes(&corpus, every, &names),
+        Task::Runtimes { corpus, every, graphs, names } => {
+            runtimes::runtimes(&corpus, every, graphs, &names)
+        }
         Task::Python(options) => package::python(&options),
         Task::Release(options) => release::release(&options),
         Task::Test { args } => test::test(&args),

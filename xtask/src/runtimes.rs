@@ -10,7 +10,7 @@ use crate::generate::{root, target};
 use crate::python::run;
 
 /// The task. Runtimes are those of xtask/python/runtimes.py, or all.
-pub fn runtimes(corpus: &Path, every: usize, names: &[String]) -> Result<()> {
+pub fn runtimes(corpus: &Path, every: usize, graphs: bool, names: &[String]) -> Result<()> {
     let python = env::var_os("PT2ONNX_TORCH_PYTHON").context("PT2ONNX_TORCH_PYTHON is not set")?;
     let cargo = || Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     run(cargo().args(["build", "-p", "pt2onnx-cli"]).current_dir(root()))?;
@@ -25,5 +25,6 @@ pub fn runtimes(corpus: &Path, every: usize, names: &[String]) -> Result<()> {
     let mut command = Command::new(python);
     command.arg(root().join("xtask/python/runtimes.py")).arg(&work).arg(corpus);
     command.arg(target().join("debug/pt2onnx")).arg(rten.join("debug/pt2onnx-rten"));
-    run(command.args(names).args(["--every", &every.to_string()]))
+    command.args(names).args(["--every", &every.to_string()]);
+    run(command.args(graphs.then_some("--graphs")))
 }
