@@ -1,6 +1,7 @@
 //! A model, ready to be written.
 
 mod choose;
+mod claims;
 mod reporting;
 mod rewriting;
 mod saving;
@@ -11,7 +12,7 @@ use crate::{domains, error::Error, naming, runtime::Loaded};
 use bytes::Bytes;
 use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
-use pt2onnx_ir::{Model, Value, VerifyError, schema, verify, verify_imported};
+use pt2onnx_ir::{Model, Value, schema, verify, verify_imported};
 use pt2onnx_report::{Report, Warning, WarningKind};
 use pt2onnx_writer::{Inputs, Reading, SaveOptions, Weights};
 use rustc_hash::FxHashSet;
@@ -130,16 +131,20 @@ impl OnnxProgram {
                 verify_imported(&typed)?;
             }
             let ends = model.output_values().zip(typed.output_values());
-            let wrong = ends.filter_map(|(claimed, made)| mismatch(&model, claimed, &typed, made));
+            let wrong =
+                ends.filter_map(|(claimed, made)| claims::mismatch(&model, claimed, &typed, made));
             match wrong.collect::<Vec<_>>() {
-                wrong if wrong.is_empty() => Ok(lenient),
+                wrong if wrong.is_empty() => {
+                    Ok((lenient, claims::drop_wrong_sizes(&mut model, &typed)))
+                }
                 wrong => Err(wrong),
             }
         });
-        let lenient = checked.map_err(Error::Invalid)?;
+        let (lenient, wrong) = checked.map_err(Error::Invalid)?;
         let lost = reading.lost.iter();
         let lost = lost.map(|lost| format!("the model has {lost}, which are not kept"));
         let mut warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
+        warnings.extend(Warning::all(WarningKind::NotKept, wrong));
         warnings.extend(foreign(&model));
         report.done(&model, &warnings);
         let mut program = Self::new(model, report, SaveOptions::default());
@@ -244,16 +249,6 @@ fn foreign(model: &Model) -> impl Iterator<Item = Warning> {
         format!("ONNX has no operator {name}: its nodes are kept, for a runtime that has it")
     };
     Warning::all(WarningKind::Unoptimised, names.into_iter().map(text).collect::<Vec<_>>())
-}
-
-/// An error if the elements of an output do not have the type that the model states.
-fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option<VerifyError> {
-    let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
-    let (declared, is) = (dtype(model, claimed)?, dtype(typed, made)?);
-    (declared != is).then(|| VerifyError {
-        place: format!("output `{}`", model[claimed].name.as_deref().unwrap_or_default()),
-        what: format!("the graph says that it is {declared}, its node makes {is}"),
-    })
 }
 
 #[cfg(test)]
