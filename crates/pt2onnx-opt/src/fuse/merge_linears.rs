@@ -21,7 +21,8 @@ pub(crate) static MERGE_LINEARS: Pass = Pass {
                   and Split. Only in models of other producers.",
     precondition: "The weights are constants that nothing else uses, or are computed from such, \
                    column by column, as those that are restored from integers. The nodes become \
-                   fewer. Queries, keys and values of a masked attention stay apart if they have \
+                   fewer. Layers whose biases stand behind a Reshape stay apart: in float16, \
+                   ONNX Runtime rounds what it splits. Queries, keys and values of a masked attention stay apart if they have \
                    biases: ONNX Runtime replaces the whole attention.",
     phase: Phase::Late,
     run: Run::Graph(run),
@@ -73,7 +74,8 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         }
         let each = 1 + kind.steps + usize::from(sums);
         let biased: Option<Vec<NodeId>> = group.iter().map(|layer| layer.sum).collect();
-        let left = biased.is_some_and(|sums| is_attention(model, &sums));
+        let left = biased.is_some_and(|sums| is_attention(model, &sums))
+            || group.iter().any(|layer| is_biased_later(model, layer.node));
         let worth = each * group.len() > each + 1 && !left;
         changed |= worth && split(model, &kind, &group).is_some();
     }
@@ -141,6 +143,14 @@ fn added(
     let other = usize::from(at == 0);
     let bias = same.then(|| node.input(other)).flatten().and_then(fits)?;
     Some((bias, sum))
+}
+
+/// Whether something is added to the reshaped product, as in TensorFlow's layers of more than two
+/// dimensions.
+fn is_biased_later(model: &Model, id: NodeId) -> bool {
+    let only = |id: NodeId| Some(model[*model[id].outputs().first()?].only_use()?.0);
+    let reshaped = only(id).filter(|user| model[*user].is("Reshape"));
+    reshaped.and_then(only).is_some_and(|user| model[user].is("Add"))
 }
 
 /// One layer of those whose results these are, with the columns of all in this order: its result.
