@@ -86,7 +86,7 @@ mod types;
 mod unreachable_branches;
 
 pub use budget::Walk;
-pub use convert::convert;
+pub use convert::{convert, convert_for};
 pub use dims::regions_of_main;
 pub use fixpoint::{Endless, EndlessKind};
 pub use fusion::Fusion;

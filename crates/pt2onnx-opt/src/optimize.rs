@@ -2,7 +2,7 @@
 //! producers.
 
 use crate::{
-    Changed, GraphMut, OPSETS, Options, dims,
+    Changed, GraphMut, OPSETS, Options, Target, dims,
     fixpoint::{self, Endless, note, noted},
     fold, fold_control_flow, fusion,
     legalise::legalise_from,
@@ -91,7 +91,7 @@ fn imported_graphs(model: &mut Model, options: &Options, endless: &mut Vec<Endle
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
                 let raising = Raising { written, alike: true };
                 imported_graph(graph, options, Some(raising), endless);
-                let done = legalise_from(graph.model, written, written);
+                let done = legalise_from(graph.model, written, written, Target::Standard);
                 if let Err(error) = &done {
                     tracing::debug!(%error, "optimised without the canonical form");
                 }

@@ -15,6 +15,7 @@ pub(super) fn replacement(op: &str) -> Option<Emit> {
         "Reciprocal" => Some(reciprocal),
         "ReduceL2" => Some(euclidean),
         "ReduceLogSumExp" => Some(log_sum_exp),
+        "Transpose" => Some(summed),
         _ => None,
     }
 }
@@ -106,6 +107,17 @@ fn cropped(cx: &Builder, node: &Node) -> Emitted {
     }
     let inputs = [Some(inside), Some(cx.ints(&rest)), node.input(2)];
     Ok(vec![cx.emit1("Pad", &inputs, node.attributes.clone())])
+}
+
+/// `Transpose` of a matrix: a sum over nothing.
+fn summed(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let perm = attrs::Transpose::read(node)?.perm;
+    if perm.is_some_and(|perm| perm != [1, 0]) || cx.known_shape(x).map(|s| s.len()) != Some(2) {
+        return Err("it transposes no matrix".into());
+    }
+    let equation = attributes([("equation", "ij->ji".into())]);
+    Ok(vec![cx.emit1("Einsum", &[Some(x)], equation)])
 }
 
 /// `ReduceL2`: the root of the sum of squares.

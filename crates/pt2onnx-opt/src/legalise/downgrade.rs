@@ -39,7 +39,7 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
 }
 
 /// As [`legalise`], of a model that was written for an opset before it was brought into the
-/// canonical form.
+/// canonical form, for a runtime.
 ///
 /// # Errors
 /// As [`legalise`].
@@ -47,8 +47,9 @@ pub(crate) fn legalise_from(
     model: &mut Model,
     written: u32,
     opset: u32,
+    target: Target,
 ) -> Result<(), LegaliseError> {
-    lower(model, opset, Target::Standard, written)
+    lower(model, opset, target, written)
 }
 
 fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<(), LegaliseError> {

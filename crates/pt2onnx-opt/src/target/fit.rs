@@ -29,6 +29,11 @@ impl Target {
         }
     }
 
+    /// Whether its runtime has a part of ONNX's operators.
+    pub fn is_subset(self) -> bool {
+        self.runtime().is_some()
+    }
+
     /// The opsets that the runtime reads and that can be written.
     pub fn opsets(self) -> RangeInclusive<u32> {
         let newest = self.runtime().map(|r| r.newest_opset);

@@ -9,15 +9,20 @@ use pt2onnx_ir::attrs;
 use std::sync::LazyLock;
 
 pub(super) static TFLITE: Runtime = Runtime {
-    newest_opset: 18,
+    newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("tflite.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, VECTORS, SAMPLES],
+    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, VECTORS, SQUARE, SAMPLES],
     computed_outputs: true,
 };
 
 const VECTORS: Limit =
     ("MatMul", "vectors", |n| n.node.inputs().iter().flatten().any(|&v| n.rank(v) == Some(1)));
+
+// The result is wrong.
+const SQUARE: Limit = ("Transpose", "matrices that are as high as wide", |n| {
+    n.first_rank() == Some(2) && n.size(0, 0).is_some_and(|size| n.size(0, 1) == Some(size))
+});
 
 // The result is wrong.
 const SAMPLES: Limit = ("Resize", "these modes", |n| {

@@ -55,7 +55,7 @@ const STAGES: &[Stage] = &[
     // The model.
     Stage::new("lower", &[Export], stages::lower),
     Stage::new("inline", &[Export, Optimise], stages::inline).when(|cx| cx.options.inline),
-    Stage::new("convert", &[Optimise], stages::convert).when(|cx| cx.opset.is_some()),
+    Stage::new("convert", &[Optimise], stages::convert).when(stages::converts),
     Stage::new("weight inputs", &[Optimise], stages::fold_weight_inputs).when(stages::folds_inputs),
     Stage::new("interface", &[Export, Optimise], stages::interface),
     Stage::new("dimensions", &[Export, Optimise], stages::dimensions),

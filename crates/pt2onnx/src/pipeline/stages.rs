@@ -101,11 +101,17 @@ pub(super) fn inline(cx: &mut StageCx) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether a finished model gets other operators: for an opset, or a runtime that lacks some.
+pub(super) fn converts(cx: &StageCx) -> bool {
+    cx.opset.is_some() || cx.options.target.is_subset()
+}
+
 pub(super) fn convert(cx: &mut StageCx) -> Result<(), Error> {
-    if let Some(opset) = cx.opset {
-        pt2onnx_opt::convert(&mut cx.model, opset)?;
-    }
-    Ok(())
+    let opset = cx.opset.unwrap_or(cx.model.opset);
+    let stays = opset == cx.model.opset;
+    let done = pt2onnx_opt::convert_for(&mut cx.model, opset, cx.options.target);
+    // At the same opset, what the runtime lacks is said when the model is fitted.
+    if stays { Ok(()) } else { Ok(done?) }
 }
 
 pub(super) fn folds_inputs(cx: &StageCx) -> bool {
