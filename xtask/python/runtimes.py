@@ -29,7 +29,7 @@ import numpy as np
 #: By name: the packages of the environment (none: those of this one), the target, and the opset.
 RUNTIMES = {
     "onnxruntime": ([], "ort-cpu", 20),
-    "reference": ([], "portable", 20),
+    "reference": ([], "standard", 20),
     "openvino": (["openvino==2026.4.1"], "openvino", 20),
     "rten": ([], "rten", 20),
     "mnn": (["MNN==3.6.1"], "mnn", 18),
@@ -233,7 +233,7 @@ def differs(found, expected, drawn=False):
 
 
 def network(folder):
-    """The inputs and outputs of a network, and what is said of it."""
+    """The inputs and outputs of a network, and how they are compared."""
     start = [tensors(folder / "io.safetensors", kind) for kind in ("input", "output")]
     return *start, json.loads((folder / "case.json").read_text())
 
@@ -386,7 +386,7 @@ def main():
         opset = args.opset or usual
         python = interpreter(args.work, name, packages)
         counts = {}
-        for target in args.targets or [own, "standard"]:
+        for target in args.targets or dict.fromkeys([own, "standard"]):
             models = args.work / "models" / f"{target}-{opset}"
             models.mkdir(parents=True, exist_ok=True)
             work, count = Worker(python, name, args.work, str(args.rten)), Counter()

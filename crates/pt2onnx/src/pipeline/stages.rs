@@ -110,7 +110,7 @@ pub(super) fn convert(cx: &mut StageCx) -> Result<(), Error> {
     let opset = cx.opset.unwrap_or(cx.model.opset);
     let stays = opset == cx.model.opset;
     let done = pt2onnx_opt::convert_for(&mut cx.model, opset, cx.options.target);
-    // At the same opset, what the runtime lacks is said when the model is fitted.
+    // At the same opset, `fit` reports what the runtime lacks.
     if stays { Ok(()) } else { Ok(done?) }
 }
 

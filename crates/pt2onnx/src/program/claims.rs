@@ -1,4 +1,4 @@
-//! What a file says of its values' types, beside what their nodes make.
+//! The types that a file declares, beside those that its nodes make.
 
 use pt2onnx_ir::{Model, TensorType, Value, VerifyError};
 
@@ -20,19 +20,20 @@ pub(super) fn mismatch(
     })
 }
 
-/// Gives values of the main graph whose sizes cannot be those that the file states the inferred ones. Says which.
+/// Gives values of the main graph whose sizes cannot be the declared ones those that are inferred.
+/// Returns a text for each.
 pub(super) fn drop_wrong_sizes(model: &mut Model, typed: &Model) -> Vec<String> {
     let made = model.nodes(Model::MAIN).flat_map(|id| model[id].outputs());
     let wrong: Vec<Value> = made.copied().filter(|&v| contradict(model, typed, v)).collect();
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for value in wrong {
         let Some(is) = typed[value].ty.clone() else { continue };
         let name = model[value].name.as_deref().unwrap_or_default();
         let claim = model[value].ty.as_ref().map(ToString::to_string).unwrap_or_default();
-        said.push(format!("`{name}` is said to be {claim}, and is {is}"));
+        texts.push(format!("`{name}` is declared as {claim}, and is {is}"));
         model[value].ty = Some(is);
     }
-    said
+    texts
 }
 
 /// Whether the number of dimensions differs, or a size by a number that is known.
@@ -56,7 +57,7 @@ mod tests {
         let bytes = pt2onnx_writer::to_bytes_unverified(&model).unwrap();
         let program = OnnxProgram::from_bytes(bytes, []).unwrap();
         assert!(program.to_text().contains("=> (float[N,4] y, float[M,4] z)"));
-        let said: Vec<String> = program.warnings().iter().map(ToString::to_string).collect();
-        assert_eq!(said, ["`y` is said to be float[N,5], and is float[N,4]"]);
+        let texts: Vec<String> = program.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["`y` is declared as float[N,5], and is float[N,4]"]);
     }
 }
