@@ -350,6 +350,21 @@ def ends(model):
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def explained(name, failures):
+    """How many failures have each known reason (runtimes/NAME/reasons.txt), and those without one."""
+    path = ROOT / "runtimes" / name / "reasons.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    known = [line.rsplit(" -> ", 1) for line in lines if not line.startswith("#")]
+    reasons, left = Counter(), []
+    for failure in failures:
+        reason = next((reason for pattern, reason in known if re.search(pattern, failure)), None)
+        if reason is None:
+            left.append(failure)
+        else:
+            reasons[reason] += 1
+    return reasons, left
+
+
 def graphs(work, names, rten):
     """Runs the small graphs that a runtime has wrong, and prints what it makes of each."""
     import onnx
@@ -380,7 +395,7 @@ def main():
         return graphs(args.work, args.names, str(args.rten))
     corpus = unpacked(args.corpus, args.work)
     folders = sorted(path.parent for path in corpus.rglob("model.pt2"))[:: args.every]
-    rows, failures = [], []
+    rows, failures, told = [], [], []
     for name in args.names:
         packages, own, usual = RUNTIMES[name]
         opset = args.opset or usual
@@ -404,10 +419,12 @@ def main():
         for target, count in counts.items():
             cells = [count[kind] for kind in ("right", "wrong", "error", "refused")]
             rows.append(f"| {name} | `{target}` | {opset} | " + " | ".join(map(str, cells)) + " |")
+        reasons, failures = explained(name, failures)
         print("\n".join(failures), file=sys.stderr, flush=True)
+        told += [f"- {name}, {count}: {reason}" for reason, count in reasons.most_common()]
         failures.clear()
     print(f"{len(folders)} networks\n\n| runtime | target | opset | right | wrong | error | refused by pt2onnx |\n| --- | --- | --- | --- | --- | --- | --- |")
-    print("\n".join(rows))
+    print("\n".join([*rows, "", *told]))
 
 
 if __name__ == "__main__":
