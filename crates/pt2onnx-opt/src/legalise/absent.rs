@@ -55,6 +55,9 @@ fn padded(cx: &Builder, node: &Node) -> Emitted {
     if attrs::Pad::read(node)?.mode == "constant" { cropped(cx, node) } else { gathered(cx, node) }
 }
 
+/// The most places of a side that are listed.
+const MAX_PLACES: u64 = 1 << 24;
+
 /// `Pad` of known sizes in another mode than `constant`: a `Gather` along each dimension.
 fn gathered(cx: &Builder, node: &Node) -> Emitted {
     let mut x = input(node, 0)?;
@@ -73,6 +76,9 @@ fn gathered(cx: &Builder, node: &Node) -> Emitted {
             continue;
         }
         let size = shape[axis].as_int().filter(|size| *size > 0).ok_or("a size is unknown")?;
+        if [*before, *after, size].iter().any(|n| n.unsigned_abs() > MAX_PLACES) {
+            return Err("it is too large".into());
+        }
         let around = (2 * (size - 1)).max(1);
         let place = |at: i64| match mode {
             "edge" => at.clamp(0, size - 1),
@@ -123,6 +129,9 @@ fn summed(cx: &Builder, node: &Node) -> Emitted {
 /// `ReduceL2`: the root of the sum of squares.
 fn euclidean(cx: &Builder, node: &Node) -> Emitted {
     let inputs = [Some(input(node, 0)?), node.input(1)];
+    if !cx.dtype(input(node, 0)?).is_float() {
+        return Err("it is of integers".into());
+    }
     Ok(vec![cx.sqrt(cx.emit1("ReduceSumSquare", &inputs, node.attributes.clone()))])
 }
 
