@@ -128,7 +128,10 @@ def ways(path, samples):
         yield f"pt2onnx, {text}", ours(block)
         yield f"ONNX Runtime, {text}, zero points", theirs(block_size=block, is_symmetric=False)
         yield f"pt2onnx, {text}, zero points", ours(block, zero_points=True)
-    yield "pt2onnx, blocks of 32, samples", ours(32, calibration_data=[samples])
+    for block in BLOCKS:
+        text = f"pt2onnx, blocks of {block}, samples"
+        yield text, ours(block, calibration_data=[samples])
+        yield f"{text}, mixed", ours(block, calibration_data=[samples], mixed=True)
     yield "ONNX Runtime, k_quant_last", theirs(last)
     yield "pt2onnx, blocks of 32, mixed", ours(32, mixed=True)
     yield "pt2onnx, blocks of 32, mixed, zero points", ours(32, mixed=True, zero_points=True)

@@ -97,7 +97,7 @@ class RewriteOptions(TypedDict, total=False):
     """Do not compress weights of fewer elements. Default: 1024."""
     calibration_data: Path | Sequence[Path] | None
     """Samples of the inputs, as arrays by their names: for ``static-int8``, and for ``int4``,
-    whose scales then fit the weights that count."""
+    whose weights then make up for the errors of others (GPTQ)."""
     calibration_method: Literal["min-max", "percentile", "entropy"] | None
     """How the ranges of activations are found from samples. Default: min-max."""
     inline: bool | None

@@ -1,6 +1,6 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{Error, Options, Quantize, importance, weight_selection};
+use crate::{Error, Options, Quantize, product_inputs, weight_selection};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// # Errors
 /// A name or operator that is given does not occur.
 pub fn activations(model: &Model, options: &Options) -> Result<Vec<Value>, Error> {
-    let mut all = match options.quantize {
-        Some(Quantize::Int4) => importance::inputs(model, options),
+    let mut all: Vec<Value> = match options.quantize {
+        Some(Quantize::Int4) => product_inputs::inputs(model, options).into_keys().collect(),
         _ => Plan::of(model, options)?.activations.iter().map(|a| a.range).collect(),
     };
     all.sort_by_key(|v| v.index());

@@ -1,7 +1,8 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    Format, Param, Scheme, Weight,
+    Axes, Format, Param, Scheme, Weight,
+    feedback::Feedback,
     numbers::{WeightName, at_once, unit},
     ranges::Range,
     summary::{Losses, Sums},
@@ -16,6 +17,9 @@ use std::{
 
 /// The most codes that are computed together where they are not in the order of the source.
 const SHORT: usize = 64 << 10;
+
+/// Rows whose errors are made up for together: the factors are read once for all.
+const ROWS: usize = 64;
 
 /// A weight to be quantised. Its dimensions are taken as three: those before the axis along which
 /// scales differ or blocks lie, the axis, and those after it.
@@ -35,8 +39,8 @@ pub(crate) struct Quantised {
     /// Positions along the axis that share a scale, each for itself in the dimensions around it.
     /// Without, a position has one scale.
     pub block: Option<usize>,
-    /// How much each position along the axis counts, where scales of blocks are fitted.
-    pub importance: Option<Arc<[f32]>>,
+    /// What makes up for errors along the axis, if that is the last one and has blocks.
+    pub feedback: Option<Arc<Feedback>>,
     /// The smallest scales of channels; none are any.
     pub least: Vec<f32>,
     pub losses: Arc<Losses>,
@@ -108,11 +112,26 @@ impl Quantised {
             inner,
             block,
             order: None,
-            importance: None,
+            feedback: None,
             least: Vec::new(),
             losses: Arc::default(),
             params: OnceLock::new(),
         }
+    }
+
+    /// A matrix with rows for the sums of products, whose codes make up for the errors of others.
+    pub fn by_rows(
+        weight: &Weight,
+        scheme: Scheme,
+        axes: Axes,
+        block: Option<usize>,
+        feedback: Arc<Feedback>,
+    ) -> Self {
+        let turned = weight.tensor.permuted(&[1, 0]).filter(|_| axes.sum == 0);
+        let order = turned.as_ref().map(|_| vec![1, 0]);
+        let rows = turned.unwrap_or_else(|| weight.tensor.clone());
+        let made = Self::in_order(weight.name.clone(), rows, scheme, Some(1), block);
+        Self { order, feedback: Some(feedback), ..made }
     }
 
     /// Scales that there are.
@@ -142,14 +161,18 @@ impl Quantised {
     }
 
     /// How many rows of a transposed matrix are read together, if scales lie along its rows: each
-    /// element of a part of a row is a separate read.
+    /// element of a part of a row is a separate read. Errors are made up for in whole rows, too.
     pub fn rows(&self) -> Option<usize> {
         let turned = self.inner == 1 && !self.source.is_contiguous();
-        turned.then(|| unit(&self.source).checked_div(self.axis)).flatten().filter(|rows| *rows > 0)
+        let read = turned.then(|| unit(&self.source).checked_div(self.axis)).flatten();
+        read.filter(|rows| *rows > 0).or(self.feedback.as_ref().map(|_| ROWS))
     }
 
     /// Elements from which codes can be computed without others.
     pub fn unit(&self) -> usize {
+        if self.feedback.is_some() {
+            return self.rows().unwrap_or(1) * self.axis;
+        }
         let alone = match self.block {
             Some(block) if self.outer == 1 || self.axis.is_multiple_of(block) => block * self.inner,
             Some(_) => self.axis * self.inner,
@@ -286,7 +309,7 @@ impl Quantised {
         }
         let at = block % self.blocks() * self.block.unwrap_or(self.axis);
         let rows = at..at + numbers.len() / self.inner.max(1);
-        let importance = self.importance.as_ref().and_then(|all| all.get(rows));
+        let importance = self.feedback.as_ref().and_then(|feedback| feedback.importance.get(rows));
         self.scheme.fit(numbers, importance, to.get_mut(from..).unwrap_or_default());
         Ok(())
     }
@@ -312,9 +335,12 @@ impl Quantised {
         if codes.is_empty() {
             return Ok(());
         }
-        match self.block {
-            Some(_) => self.codes_of_blocks(start, codes),
-            None => self.codes_of_channels(start, codes),
+        match (&self.feedback, self.block) {
+            (Some(feedback), Some(block)) => {
+                self.codes_of_rows(feedback, block, start, codes).map(drop)
+            }
+            (_, Some(_)) => self.codes_of_blocks(start, codes),
+            (_, None) => self.codes_of_channels(start, codes),
         }
     }
 
@@ -371,6 +397,29 @@ impl Quantised {
         Ok(())
     }
 
+    /// The codes of whole rows, and the scales of their blocks.
+    fn codes_of_rows(
+        &self,
+        feedback: &Feedback,
+        block: usize,
+        start: usize,
+        codes: &mut [u8],
+    ) -> io::Result<Vec<Param>> {
+        let numbers = self.name.floats(&self.source, start, codes.len())?;
+        let first = start / self.axis * self.blocks();
+        let all = numbers.chunks(self.axis).flat_map(|row| row.chunks(block));
+        let mut params = Vec::new();
+        for (at, block) in all.enumerate() {
+            self.add_params(first + at, block, &mut params)?;
+        }
+        let mut back = vec![0.0; numbers.len()];
+        feedback.encode(self.scheme, (&numbers, block), &params, codes, &mut back);
+        let mut sums = Sums::default();
+        sums.add(&numbers, &back);
+        self.losses.note(start, sums);
+        Ok(params)
+    }
+
     /// Makes the codes of a block, and adds their errors to the sums.
     fn code_block(
         &self,
@@ -399,6 +448,19 @@ impl Quantised {
         let size = self.block.unwrap_or(self.axis);
         let bytes = size * self.scheme.bits() / 8;
         let (mut parts, mut sums) = (out.chunks_exact_mut(bytes), Sums::default());
+        if let Some(feedback) = &self.feedback {
+            let start = first / self.blocks() * self.axis;
+            let mut codes = vec![0; parts.len() / self.blocks() * self.axis];
+            let params = self.codes_of_rows(feedback, size, start, &mut codes)?;
+            let blocks = codes.chunks(self.axis).flat_map(|row| row.chunks(size));
+            let mut whole = vec![0; size];
+            for ((block, param), part) in blocks.zip(params).zip(parts) {
+                whole.fill(param.zero as u8);
+                whole.iter_mut().zip(block).for_each(|(to, code)| *to = *code);
+                self.scheme.pack(&whole, part);
+            }
+            return Ok(());
+        }
         let (mut codes, mut back, mut params) = (vec![0; size], Vec::new(), Vec::new());
         let count = parts.len();
         self.each_block(first, count, |block, numbers| {

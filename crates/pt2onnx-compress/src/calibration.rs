@@ -1,5 +1,4 @@
-//! Ranges and squares of an activation, from the numbers that it has when the model runs on
-//! samples.
+//! The range of an activation, from the numbers that it has when the model runs on samples.
 
 use crate::{
     Calibration,
@@ -86,30 +85,6 @@ impl Observer {
             }
         }
         parts
-    }
-}
-
-/// Adds up the squares of an activation by the place in its last dimension.
-#[derive(Clone, Debug, Default)]
-pub struct SquareSums {
-    sums: Vec<f64>,
-    rows: usize,
-}
-
-impl SquareSums {
-    /// Shows it numbers, as rows of `width`.
-    pub fn see(&mut self, numbers: &[f32], width: usize) {
-        self.sums.resize(width, 0.0);
-        for row in numbers.chunks_exact(width.max(1)) {
-            self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x).powi(2));
-            self.rows += 1;
-        }
-    }
-
-    /// The mean squares. `None` if there were no numbers, or some that were not finite.
-    pub fn means(&self) -> Option<Vec<f32>> {
-        let means: Vec<f32> = self.sums.iter().map(|s| (s / self.rows as f64) as f32).collect();
-        (self.rows > 0 && means.iter().all(|mean| mean.is_finite())).then_some(means)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{
     Axes, Compressed, Edit, Format, Options, Quantised, Quantize, Scheme, Weight, bytes::Tensors,
-    importance::Importance,
+    feedback::Feedback,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
@@ -15,7 +15,8 @@ pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,
     pub quantize: Quantize,
-    pub importance: Importance,
+    /// What makes up for errors, of weights whose products were seen.
+    pub feedback: FxHashMap<Value, Arc<Feedback>>,
     /// Weights that keep 8 bits where others have 4.
     pub at_8_bits: FxHashSet<Value>,
     /// The smallest scales that weights may have, by channel.

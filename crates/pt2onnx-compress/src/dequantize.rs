@@ -55,8 +55,11 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
-    let mut made = Quantised::new(&weight, scheme, axis, block);
-    made.importance = cx.importance.get(&weight.value).cloned();
+    let feedback = cx.feedback.get(&weight.value).filter(|_| block.is_some());
+    let mut made = match feedback {
+        Some(feedback) => Quantised::by_rows(&weight, scheme, axes, block, feedback.clone()),
+        None => Quantised::new(&weight, scheme, axis, block),
+    };
     if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
         // Groups of a `ConvTranspose` share the scales.
         made.least = vec![0.0; made.axis];

@@ -8,7 +8,7 @@
 
 use crate::{
     Format, Param, Scheme,
-    options::BLOCKS, scheme::MAGIC,
+    scheme::{BLOCKS, MAGIC},
 };
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;

@@ -1,6 +1,6 @@
 //! Options of compression.
 
-use crate::{Error, Spelling};
+use crate::{Error, Moments, Spelling, scheme::BLOCKS};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -58,7 +58,7 @@ pub enum Quantize {
     Int8,
     /// 4 bits, restored by DequantizeLinear; for target `ort`, MatMulNBits, GatherBlockQuantized.
     ///
-    /// Samples (`calibration-data`) make scales of blocks fit the weights that count.
+    /// With samples (`calibration-data`), weights make up for the errors of others (GPTQ).
     Int4,
     /// float8 (E4M3FN), restored by DequantizeLinear.
     Float8,
@@ -96,12 +96,9 @@ serde_plain::derive_fromstr_from_deserialize!(Calibration);
 pub struct Calibrated {
     /// The smallest and the largest of each, for [`Quantize::StaticInt8`].
     pub ranges: FxHashMap<Value, (f32, f32)>,
-    /// The mean squares by place in the last dimension, for [`Quantize::Int4`].
-    pub squares: FxHashMap<Value, Vec<f32>>,
+    /// The second moments of each, for [`Quantize::Int4`].
+    pub moments: FxHashMap<Value, Moments>,
 }
-
-/// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
-pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
 
 /// Options of [`compress`](crate::compress). By default, it does nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +133,7 @@ pub struct Options {
     /// Weights of fewer elements are left alone.
     pub min_elements: usize,
     /// The numbers of the values that [`activations`](crate::activations) returns:
-    /// [`Quantize::StaticInt8`] needs their ranges, [`Quantize::Int4`] may have their squares.
+    /// [`Quantize::StaticInt8`] needs their ranges, [`Quantize::Int4`] may have their moments.
     pub calibrated: Calibrated,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,

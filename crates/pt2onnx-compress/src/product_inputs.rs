@@ -1,8 +1,9 @@
-//! How much each element of a sum counts: a weight of 4 bits may lose more where it multiplies
-//! small numbers.
+//! The inputs of products with weights of 4 bits, and what their moments say of the weights.
 
 use crate::{
-    Options, Weight,
+    Moments, Options, Weight,
+    feedback::Feedback,
+    moments::{MEMORY, span},
     weight_selection::{self, product},
 };
 use pt2onnx_ir::{Model, Value};
@@ -10,35 +11,59 @@ use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The mean squares of what each weight multiplies, by the place in its sums.
-pub(crate) type Importance = FxHashMap<Value, Arc<[f32]>>;
-
-/// The values of the main graph that products with weights take.
-pub(crate) fn inputs(model: &Model, options: &Options) -> Vec<Value> {
-    let weights = weight_selection::weights(model, options);
-    let inputs = weights.iter().flat_map(|weight| inputs_of(model, weight));
-    inputs.filter(|value| is_main(model, *value)).collect()
+/// For each input of products with weights of 4 bits, its sums of products, which are zero.
+pub fn moments(model: &Model, options: &Options) -> FxHashMap<Value, Moments> {
+    let widths = inputs(model, options);
+    let span = span(widths.values().copied(), MEMORY);
+    widths.into_iter().map(|(value, width)| (value, Moments::new(width, span))).collect()
 }
 
-/// The importance for weights whose products were seen.
-pub(crate) fn of_weights(model: &Model, weights: &[Weight], options: &Options) -> Importance {
-    let squares = &options.calibrated.squares;
-    let mut found = Importance::default();
-    for weight in weights {
-        let Some(axes) = weight.axes(model) else { continue };
-        let Some(&size) = weight.tensor.shape().get(axes.sum) else { continue };
-        let mut sums = vec![0.0; size];
-        let seen = inputs_of(model, weight).into_iter().filter_map(|value| squares.get(&value));
-        for means in seen.filter(|means| means.len() == size) {
-            sums.iter_mut().zip(means).for_each(|(sum, mean)| *sum += mean);
-        }
-        let largest = sums.iter().copied().fold(0.0, f32::max);
-        // Without any number but zeros, all count alike.
-        if largest > 0.0 && largest.is_finite() {
-            found.insert(weight.value, sums.iter().map(|sum| sum / largest).collect());
+/// The values of the main graph that products with matrices take, and the sizes of their rows.
+pub(crate) fn inputs(model: &Model, options: &Options) -> FxHashMap<Value, usize> {
+    let weights = weight_selection::weights(model, options);
+    let inputs = weights.iter().flat_map(|weight| {
+        let width = width(model, weight);
+        let values = width.map(|_| inputs_of(model, weight)).into_iter().flatten();
+        values.filter_map(move |value| Some((value, width?)))
+    });
+    inputs.filter(|(value, _)| is_main(model, *value)).collect()
+}
+
+/// What makes up for errors of weights whose products were seen.
+pub(crate) fn of_weights(
+    model: &Model,
+    weights: &[Weight],
+    options: &Options,
+) -> FxHashMap<Value, Arc<Feedback>> {
+    let known = &options.calibrated.moments;
+    // Many weights have the same input.
+    let mut made: FxHashMap<Vec<Value>, Option<Arc<Feedback>>> = FxHashMap::default();
+    let mut found = FxHashMap::default();
+    for weight in weights.iter().filter(|_| !known.is_empty()) {
+        let mut inputs = inputs_of(model, weight);
+        inputs.retain(|value| known.get(value).map(Moments::width) == width(model, weight));
+        inputs.sort_by_key(|value| value.index());
+        inputs.dedup();
+        pt2onnx_cancel::check();
+        let own = made.entry(inputs).or_insert_with_key(|inputs| {
+            let mut all = inputs.iter().filter_map(|value| known.get(value));
+            let first = all.next()?;
+            let Some(second) = all.next() else { return Feedback::new(first).map(Arc::new) };
+            let mut sums = first.clone();
+            [second].into_iter().chain(all).for_each(|more| sums.add(more));
+            Feedback::new(&sums).map(Arc::new)
+        });
+        if let Some(own) = own {
+            found.insert(weight.value, own.clone());
         }
     }
     found
+}
+
+/// The elements of a sum of a product with a matrix.
+fn width(model: &Model, weight: &Weight) -> Option<usize> {
+    let axes = weight.axes(model).filter(|_| weight.tensor.rank() == 2)?;
+    weight.tensor.shape().get(axes.sum).copied()
 }
 
 /// The values that products with a matrix take.

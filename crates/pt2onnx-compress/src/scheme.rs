@@ -34,6 +34,9 @@ pub(crate) struct Param {
 /// The code without a sign that stands for 0, of eight bits.
 pub(crate) const MIDDLE: u8 = 128;
 
+/// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
+pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
+
 /// So much finer are the steps of a channel of zeros.
 const FINER: f32 = 4096.0;
 

@@ -1,4 +1,4 @@
-//! Ranges and squares of activations: the model runs on samples in ONNX Runtime.
+//! Ranges and moments of activations: the model runs on samples in ONNX Runtime.
 
 use crate::{
     error::RunError,
@@ -6,10 +6,11 @@ use crate::{
 };
 use indexmap::IndexMap;
 use pt2onnx_compress::{
-    Calibrated, Calibration, Observer, Options, Quantize, SquareSums, activations,
+    Calibrated, Calibration, Observer, Options, Quantize, activations, moments,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashMap;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -31,33 +32,33 @@ pub fn calibrate<E: fmt::Display>(
     files: &[PathBuf],
     read: impl Fn(&Path) -> Result<IndexMap<String, Tensor>, E>,
 ) -> Result<Calibrated, RunError> {
+    let mut model = model.clone();
+    // As before compression, so that both find the same activations.
+    pt2onnx_opt::infer_types(&mut model);
+    let mut moments = match compression.quantize {
+        Some(Quantize::Int4) => moments(&model, compression),
+        _ => FxHashMap::default(),
+    };
     let mut observers: IndexMap<Value, Observer> = IndexMap::new();
-    let mut squares: IndexMap<Value, SquareSums> = IndexMap::new();
     watch(model, compression, files, read, |value, tensor| {
         let numbers = tensor.to_vec::<f32>().unwrap_or_default();
-        if compression.quantize == Some(Quantize::Int4) {
-            let width = tensor.shape().last().copied().unwrap_or(1);
-            squares.entry(value).or_default().see(&numbers, width);
-        } else {
-            observers.entry(value).or_insert_with(|| Observer::new(method)).see(&numbers);
+        match moments.get_mut(&value) {
+            Some(moments) => moments.see(&numbers),
+            None => observers.entry(value).or_insert_with(|| Observer::new(method)).see(&numbers),
         }
     })?;
     let ranges = observers.iter().filter_map(|(value, seen)| Some((*value, seen.range()?)));
-    let squares = squares.iter().filter_map(|(value, seen)| Some((*value, seen.means()?)));
-    Ok(Calibrated { ranges: ranges.collect(), squares: squares.collect() })
+    Ok(Calibrated { ranges: ranges.collect(), moments })
 }
 
 /// Calls `see` with the activations on each sample.
 fn watch<E: fmt::Display>(
-    model: &Model,
+    mut model: Model,
     compression: &Options,
     files: &[PathBuf],
     read: impl Fn(&Path) -> Result<IndexMap<String, Tensor>, E>,
     mut see: impl FnMut(Value, &Tensor),
 ) -> Result<(), RunError> {
-    let mut model = model.clone();
-    // As before compression, so that both find the same activations.
-    pt2onnx_opt::infer_types(&mut model);
     let wanted = activations(&model, compression).map_err(RunError::Compress)?;
     let inputs = model.inputs().to_vec();
     // Inputs are known without running the model.

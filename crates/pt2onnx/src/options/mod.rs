@@ -183,7 +183,7 @@ declare_options! {
         pub min_elements: usize = pt2onnx_compress::Options::default().min_elements,
             value_name = "N";
         /// Samples of the inputs, as arrays by their names: for `static-int8`, and for `int4`,
-        /// whose scales then fit the weights that count.
+        /// whose weights then make up for the errors of others (GPTQ).
         #[alias = "calibrate"]
         pub calibration_data: Vec<PathBuf>, value_name = "FILE.npz";
         /// How the ranges of activations are found from samples.
