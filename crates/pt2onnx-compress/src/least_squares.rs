@@ -30,18 +30,12 @@ struct Sums<T> {
     products: T,
     /// The sums of `q * q`.
     squares: T,
-    numbers: T,
     codes: T,
 }
 
 impl Sums<Vec<f32>> {
     fn column(&self, at: usize) -> Sums<f32> {
-        Sums {
-            products: self.products[at],
-            squares: self.squares[at],
-            numbers: self.numbers[at],
-            codes: self.codes[at],
-        }
+        Sums { products: self.products[at], squares: self.squares[at], codes: self.codes[at] }
     }
 }
 
@@ -63,11 +57,14 @@ impl Scheme {
         if let [param] = params {
             return self.fit_one(rows, importance, penalty, param);
         }
-        let mut best: Vec<Best> = params.iter().map(|param| Best::of(*param)).collect();
+        let mut best: Vec<Best> = params.iter().map(|param| Best::of(*param, penalty)).collect();
+        for row in rows.chunks_exact(params.len()) {
+            best.iter_mut().zip(row).for_each(|(best, x)| best.numbers += x);
+        }
         for finer in FINER {
             let sums = self.sums(rows, importance, params, finer);
             for (at, best) in best.iter_mut().enumerate() {
-                best.take(self.scale, sums.column(at), penalty);
+                best.take(self.scale, sums.column(at));
             }
         }
         for (param, best) in params.iter_mut().zip(best) {
@@ -79,10 +76,11 @@ impl Scheme {
     fn fit_one(&self, rows: &[f32], importance: &[f32], penalty: f32, param: &mut Param) {
         let (first, last) = self.limits();
         let ends = (first - param.zero, last - param.zero);
-        let mut best = Best::of(*param);
+        let mut best = Best::of(*param, penalty);
+        best.numbers = sum(rows);
         for finer in FINER {
             let sums = sums_of_one(rows, importance, finer / param.scale, ends);
-            best.take(self.scale, sums, penalty);
+            best.take(self.scale, sums);
         }
         best.settle(self, param);
     }
@@ -105,23 +103,20 @@ impl Scheme {
         let inverse: Vec<f32> = params.iter().map(|param| finer / param.scale).collect();
         let low: Vec<f32> = params.iter().map(|param| first - param.zero).collect();
         let high: Vec<f32> = params.iter().map(|param| last - param.zero).collect();
-        let [mut products, mut squares, mut numbers, mut codes] =
+        let [mut products, mut squares, mut codes] =
             std::array::from_fn(|_| vec![0.0; params.len()]);
         for (row, counts) in rows.chunks_exact(params.len()).zip(importance) {
             let columns = row.iter().zip(&inverse).zip(&low).zip(&high);
-            let of_codes = products.iter_mut().zip(&mut squares).zip(&mut codes);
-            for (((((x, inverse), low), high), ((product, square), codes)), number) in
-                columns.zip(of_codes).zip(&mut numbers)
-            {
+            let sums = products.iter_mut().zip(&mut squares).zip(&mut codes);
+            for ((((x, inverse), low), high), ((product, square), codes)) in columns.zip(sums) {
                 let code = code(x * inverse, *low, *high);
                 let counted = code * counts;
                 *product += x * counted;
                 *square += code * counted;
                 *codes += counted;
-                *number += x * counts;
             }
         }
-        Sums { products, squares, numbers, codes }
+        Sums { products, squares, codes }
     }
 }
 
@@ -130,11 +125,15 @@ struct Best {
     scale: f32,
     /// By how much the error is below the one of zeros; unknown for the first scale.
     explained: Option<f32>,
+    /// How much the square of the sum of the errors counts.
+    penalty: f32,
+    /// The sum of the numbers, which all count alike if there is a penalty.
+    numbers: f32,
 }
 
 impl Best {
-    fn of(covering: Param) -> Self {
-        Self { scale: covering.scale, explained: None }
+    fn of(covering: Param, penalty: f32) -> Self {
+        Self { scale: covering.scale, explained: None, penalty, numbers: 0.0 }
     }
 
     /// Takes the scale that fits codes best if it is better.
@@ -142,10 +141,10 @@ impl Best {
     /// # Arguments
     /// * `dtype`: The type of scales.
     /// * `sums`: Those for the codes; the first are those of the scale that clips no number.
-    /// * `penalty`: How much the square of the sum of the errors counts.
-    fn take(&mut self, dtype: DType, sums: Sums<f32>, penalty: f32) {
-        let product = sums.products + penalty * sums.numbers * sums.codes;
-        let square = sums.squares + penalty * sums.codes * sums.codes;
+    fn take(&mut self, dtype: DType, sums: Sums<f32>) {
+        let codes = self.penalty * sums.codes;
+        let (product, square) =
+            (sums.products + self.numbers * codes, sums.squares + sums.codes * codes);
         let explained = |scale: f32| scale * (2.0 * product - scale * square);
         let least = { self.explained }
             .unwrap_or_else(|| explained(self.scale) * (1.0 + f32::EPSILON * LANES as f32));
@@ -168,6 +167,14 @@ fn code(scaled: f32, low: f32, high: f32) -> f32 {
     scaled.max(low).min(high) + MAGIC - MAGIC
 }
 
+/// The sum of numbers, which the processor adds side by side.
+fn sum(numbers: &[f32]) -> f32 {
+    let (lanes, rest) = numbers.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    lanes.iter().for_each(|lane| sums.iter_mut().zip(lane).for_each(|(sum, x)| *sum += x));
+    sums.iter().chain(rest).sum()
+}
+
 /// The sums of one column, which the processor adds side by side.
 fn sums_of_one(
     rows: &[f32],
@@ -175,14 +182,13 @@ fn sums_of_one(
     inverse: f32,
     (low, high): (f32, f32),
 ) -> Sums<f32> {
-    let [mut products, mut squares, mut numbers, mut codes] = [[0.0; LANES]; 4];
+    let [mut products, mut squares, mut codes] = [[0.0; LANES]; 3];
     let mut add = |x: &[f32; LANES], counts: &[f32; LANES]| {
         for i in 0..LANES {
             let code = code(x[i] * inverse, low, high);
             let counted = code * counts[i];
             products[i] += x[i] * counted;
             squares[i] += code * counted;
-            numbers[i] += x[i] * counts[i];
             codes[i] += counted;
         }
     };
@@ -200,7 +206,6 @@ fn sums_of_one(
     Sums {
         products: products.iter().sum(),
         squares: squares.iter().sum(),
-        numbers: numbers.iter().sum(),
         codes: codes.iter().sum(),
     }
 }
