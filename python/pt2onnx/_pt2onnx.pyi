@@ -39,7 +39,12 @@ class Buffer:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Program:
-    def save(self, path: str, options: str | None = None) -> int: ...
+    def save(
+        self,
+        path: str,
+        options: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int: ...
     def to_bytes(self) -> bytes: ...
     def to_parts(
         self, threshold: int

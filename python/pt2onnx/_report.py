@@ -7,13 +7,13 @@ import datetime
 import logging
 import os
 import pathlib
-import sys
 import time
 import traceback
 from collections.abc import Generator, Mapping
 
 import torch
 
+from . import _progress
 from ._capture import _noise
 from ._capture._torch_export import Captured
 from ._program import ONNXProgram
@@ -30,7 +30,6 @@ class Steps:
 
     def __init__(self, verbose: bool | None) -> None:
         self._verbose = verbose
-        self._line = verbose is None and _is_terminal()
         self.seconds: dict[str, float] = {}
 
     def say(self, text: str, *, asked: bool = False) -> None:
@@ -42,17 +41,12 @@ class Steps:
     @contextlib.contextmanager
     def timed(self, step: str) -> Generator[None, None, None]:
         """Measures a step, and shows it on a terminal."""
-        if self._line:
-            sys.stderr.write(f"\rpt2onnx: {step}...\x1b[K")
-            sys.stderr.flush()
         start = time.perf_counter()
         try:
-            yield
+            with _progress.shown(step, self._verbose):
+                yield
         finally:
             self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - start
-            if self._line:
-                sys.stderr.write("\r\x1b[K")
-                sys.stderr.flush()
 
 
 class Artifacts:
@@ -134,12 +128,6 @@ class Artifacts:
         seconds = self._steps.seconds.items()
         rows = "".join(f"| {step} | {time:.3f} |\n" for step, time in seconds)
         return f"\n## Profile\n\n| step | seconds |\n| --- | --- |\n{rows}"
-
-
-def _is_terminal() -> bool:
-    # A program without a console has no stream.
-    stream: object = sys.stderr
-    return stream is not None and sys.stderr.isatty()
 
 
 def _sections(errors: Mapping[str, BaseException]) -> str:

@@ -9,11 +9,14 @@ use crate::{
 use pt2onnx::{
     DiffOptions, Error, OnnxProgram, Unused, Warning,
     ir::{Model, Value},
+    writer::Batch,
 };
 use pyo3::{prelude::*, types::PyBytes};
 use std::{
+    cell::Cell,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 /// An ONNX model in Rust's memory. Its methods may be called from several threads.
@@ -25,6 +28,9 @@ impl From<OnnxProgram> for Program {
         Self(Mutex::new(program))
     }
 }
+
+/// How long messages about progress are apart.
+const OFTEN: Duration = Duration::from_millis(100);
 
 /// Weights of as many bytes are shared by copies of a model.
 const LARGE: u64 = 1024;
@@ -61,12 +67,31 @@ impl Program {
 #[pymethods]
 impl Program {
     /// Writes the model; without options, with those of the export. Returns the number of bytes.
-    #[pyo3(signature = (path, options=None))]
-    fn save(&self, py: Python<'_>, path: PathBuf, options: Option<&str>) -> PyResult<u64> {
+    /// `progress` gets the bytes written so far, and in all, now and then.
+    #[pyo3(signature = (path, options=None, progress=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        options: Option<&str>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<u64> {
         let options = options.map(options::saving).transpose()?;
-        let saved = self.work(py, |program| match options {
-            Some(options) => program.save_with(path, options),
-            None => program.save(path),
+        let saved = self.work(py, |program| {
+            let last = Cell::new(Instant::now());
+            let show = |done: u64, total: u64| {
+                let Some(progress) = progress.as_ref().filter(|_| last.get().elapsed() > OFTEN)
+                else {
+                    return;
+                };
+                last.set(Instant::now());
+                // An error of a message changes nothing about the file.
+                let _ = Python::attach(|py| progress.call1(py, (done, total)));
+            };
+            let mut files = Batch::new(program.inputs().clone());
+            let saved = program.save_in(&mut files, path, options, &show)?;
+            files.commit()?;
+            Ok(saved)
         });
         Ok(saved?.bytes)
     }

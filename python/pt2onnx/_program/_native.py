@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .. import _option_json
+from .. import _option_json, _progress
 from .._errors import native_errors
 from .._pt2onnx import Program
 from ._backend import LARGE, Saving
@@ -92,4 +92,4 @@ class NativeBackend:
             options["keep_initializers_as_inputs"] = saving.keep_initializers_as_inputs
             text = _option_json.to_json(options)
         with native_errors():
-            self._program.save(path, text)
+            self._program.save(path, text, _progress.of_writing())

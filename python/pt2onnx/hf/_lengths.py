@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import _option_json
+from .. import _option_json, _progress
 from .._errors import TorchExportError, native_errors
 from .._export import export
 from .._program import ONNXProgram
@@ -108,7 +108,8 @@ def _chosen(
             [],
         )
     made = ONNXProgram(native)
-    made.save(path, **saving)
+    with _progress.shown("write", models[0][1].get("verbose")):
+        made.save(path, **saving)
     return made
 
 
