@@ -133,14 +133,17 @@ def export(
         verify: Whether to compare with the model: its tokens in ONNX Runtime, or its outputs.
         **options: Those of ``pt2onnx.export``. With ``weights="link"``, the model of a folder
             refers to its files of safetensors, and nothing is copied. For the targets ``ort`` and
-            ``ort-genai``, the opset is 24 if none is given.
+            ``ort-genai``, the opset is 24 if none is given. ``quantize="int4"`` is for blocks of
+            32, with 8 bits where 4 harm most (``mixed``), and for opset 21 at least, if these are
+            not given.
 
     Returns:
         The models by the names of their files, without ``.onnx``.
 
     Raises:
-        ValueError: The options contradict each other, the model does not have the task, the folder
-            has no model, or onnxruntime-genai cannot run it.
+        ValueError: The options contradict each other, the model does not have the task, a file of
+            the folder is missing or damaged, or onnxruntime-genai cannot run the model.
+        OSError: Files cannot be written.
         OnnxExporterError: The files generate other tokens than the model, with ``verify=True``.
         Exception: The errors of ``pt2onnx.export``.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -97,6 +98,8 @@ def _export(words: list[str]) -> int:
         "--verify", action="store_true", help="compare the result with the model in ONNX Runtime"
     )
     given = parser.parse_args(words)
+    if not sys.stderr.isatty():
+        importlib.import_module("transformers").utils.logging.disable_progress_bar()
     named: dict[str, Any] = {"target": given.target, "quantize": given.quantize}
     named["opset_version"], named["weights"] = given.opset, given.weights
     named["allow_external_paths"] = given.allow_external_paths

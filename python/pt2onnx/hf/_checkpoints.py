@@ -6,6 +6,7 @@ Transformers maps these files, and weights of their element type are views of th
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -16,9 +17,14 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from .. import _mapped
+from . import _json
 
 #: The end of the names of the files.
 _END = ".safetensors"
+
+#: The only file of weights, and the list of several.
+_ONE = f"model{_END}"
+_INDEX = f"{_ONE}.index.json"
 
 #: The largest header that safetensors itself reads.
 _LARGEST = 100_000_000
@@ -31,6 +37,23 @@ class _Stored(NamedTuple):
     path: str
     start: int
     bytes: torch.Tensor
+
+
+def check(folder: str) -> None:
+    """Looks for the files of weights that transformers would load.
+
+    Raises:
+        ValueError: One is missing, or damaged. Transformers does not say which.
+    """
+    index = os.path.join(folder, _INDEX)
+    names = [_ONE]
+    if os.path.isfile(index):
+        names = sorted(set(_json.read(index).get("weight_map", {}).values()))
+    for path in (os.path.join(folder, name) for name in names):
+        if os.path.isfile(path):
+            _header(path)
+        elif names != [_ONE]:
+            raise ValueError(f"{path} is missing, which {_INDEX} names: copy it again")
 
 
 def linked(source: str, folder: str, temporary: str, model: Any) -> dict[Any, _mapped.Place]:
@@ -73,8 +96,8 @@ def _beside(path: str, folder: str) -> str:
     return made
 
 
-def _tensors(path: str) -> Iterator[_Stored]:
-    """The tensors of a file.
+def _header(path: str) -> tuple[dict[str, dict[str, Any]], int]:
+    """What a file says of its tensors, and where their bytes begin.
 
     Raises:
         ValueError: It is not of safetensors.
@@ -83,14 +106,28 @@ def _tensors(path: str) -> Iterator[_Stored]:
     with open(path, "rb") as file:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
-        if length > min(size - 8, _LARGEST):
-            raise ValueError(f"{path} is not a file of safetensors, or was cut off")
-        header: dict[str, dict[str, Any]] = json.loads(file.read(length))
+        if length <= min(size - 8, _LARGEST):
+            with contextlib.suppress(ValueError):
+                header: dict[str, dict[str, Any]] = json.loads(file.read(length))
+                ends = [one["data_offsets"][1] for one in header.values() if "data_offsets" in one]
+                if 8 + length + max(ends, default=0) <= size:
+                    return header, 8 + length
+    raise ValueError(f"{path} is not a file of safetensors, or was cut off: copy it again")
+
+
+def _tensors(path: str) -> Iterator[_Stored]:
+    """The tensors of a file.
+
+    Raises:
+        ValueError: It is not of safetensors.
+    """
+    header, start = _header(path)
+    size = os.path.getsize(path)
     storage: Any = cast(Any, torch.UntypedStorage).from_file(path, False, size)
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        begin, end = (8 + length + int(offset) for offset in entry["data_offsets"])
+        begin, end = (start + int(offset) for offset in entry["data_offsets"])
         if 0 < begin < end <= size:
             yield _Stored(name, path, begin, _bytes(storage, begin, end))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from .. import _errors, _files
-from . import _caches
+from .. import _errors
+from . import _caches, _json
 
 #: The target whose folders have the file.
 TARGET = "ort-genai"
@@ -76,39 +75,36 @@ def write(
         "past_key_names": "past_key_values.%d.key",
         "past_value_names": "past_key_values.%d.value",
     }
-    text = json.dumps(
-        {
-            "model": {
-                **tokens,
-                "context_length": length,
-                "type": "decoder",
-                "vocab_size": config.vocab_size,
-                "decoder": {
-                    "session_options": {"log_id": "pt2onnx", "provider_options": []},
-                    "filename": "model.onnx",
-                    "head_size": width,
-                    "hidden_size": config.hidden_size,
-                    "num_attention_heads": config.num_attention_heads,
-                    "num_hidden_layers": len(keys),
-                    "num_key_value_heads": shared_heads,
-                    "inputs": {**{name: name for name in _INPUTS if name in inputs}, **names},
-                    "outputs": {
-                        "logits": "logits",
-                        "present_key_names": "present.%d.key",
-                        "present_value_names": "present.%d.value",
-                    },
+    made: dict[str, Any] = {
+        "model": {
+            **tokens,
+            "context_length": length,
+            "type": "decoder",
+            "vocab_size": config.vocab_size,
+            "decoder": {
+                "session_options": {"log_id": "pt2onnx", "provider_options": []},
+                "filename": "model.onnx",
+                "head_size": width,
+                "hidden_size": config.hidden_size,
+                "num_attention_heads": config.num_attention_heads,
+                "num_hidden_layers": len(keys),
+                "num_key_value_heads": shared_heads,
+                "inputs": {**{name: name for name in _INPUTS if name in inputs}, **names},
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": "present.%d.key",
+                    "present_value_names": "present.%d.value",
                 },
             },
-            "search": {
-                **_search(model),
-                "max_length": length,
-                # Only this operator writes where it reads.
-                "past_present_share_buffer": shared == len(keys),
-            },
         },
-        indent=2,
-    )
-    _files.replace(os.path.join(folder, FILE), lambda path: write_text(path, f"{text}\n"))
+        "search": {
+            **_search(model),
+            "max_length": length,
+            # Only this operator writes where it reads.
+            "past_present_share_buffer": shared == len(keys),
+        },
+    }
+    _json.write(os.path.join(folder, FILE), made)
 
 
 def context_length(model: Any) -> int:
@@ -116,12 +112,6 @@ def context_length(model: Any) -> int:
     config = model.config.get_text_config()
     given = [getattr(config, name, None) for name in _LENGTHS]
     return next((number for number in given if number), _DEFAULT_LENGTH)
-
-
-def write_text(path: str, text: str) -> None:
-    """Writes a file."""
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _tokens(model: Any) -> dict[str, Any]:

@@ -14,6 +14,9 @@ LAYOUTS = ("optimum", "genai", "transformers.js")
 #: Targets whose operators of language models need this opset.
 _OPSETS = {"ort": 24, _genai.TARGET: 24}
 
+#: The first opset whose operators restore 4 bits.
+_INT4_OPSET = 21
+
 #: How files of weights are written; a model that holds its weights has none.
 _OF_FILES = ("weights_file", "external_threshold", "shard_size", "alignment")
 
@@ -71,17 +74,19 @@ def settled(
         )
     if chosen == "transformers.js":
         _check_variants(dtypes, given)
-    if given.get("quantize") == "int4" and given.get("mixed") is None:
+    if given.get("quantize") == "int4":
         # Errors of the last product are those of the logits.
-        given["mixed"] = True
+        own = {"mixed": True, "block_size": 32}
+        given = {**own, **{name: one for name, one in given.items() if one is not None}}
     if given.get("weights") == "embed":
         wrong = next((name for name in _OF_FILES if given.get(name) is not None), None)
         if given.get("external_data"):
             wrong = "external_data"
         if wrong:
             raise ValueError(f"weights='embed' writes no file of weights: leave out {wrong}")
-    if given.get("opset_version") is None and given.get("opset") is None and target in _OPSETS:
-        given["opset_version"] = _OPSETS[target]
+    opset = _OPSETS.get(target or "", _INT4_OPSET if given.get("quantize") == "int4" else None)
+    if opset and given.get("opset_version") is None and given.get("opset") is None:
+        given["opset_version"] = opset
     return chosen, tuple(dtypes or ("fp32",)), given
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,14 @@ from typing import Any
 
 import torch
 
-from .. import _convert, _files, _mapped, _option_json
+from .. import _convert, _mapped, _option_json, _progress
 from .._program import ONNXProgram
 from . import (
     _checkpoints,
     _genai,
     _generation,
     _heads,
+    _json,
     _lengths,
     _options,
     _sources,
@@ -54,6 +54,9 @@ def export(
 ) -> dict[str, ONNXProgram]:
     """See ``pt2onnx.hf.export``."""
     chosen, types, given = _options.settled(layout, dtypes, options)
+    folder = os.path.abspath(folder)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"{folder} is a file: name a folder, which need not be there")
     loaded: Any
     loaded, source = _sources.loaded(os.fspath(model) if hasattr(model, "__fspath__") else model)
     of = _tasks.chosen(loaded, task)
@@ -61,7 +64,7 @@ def export(
     if chosen == "genai" and given.get("max_positions") is None:
         given["max_positions"] = _genai.context_length(loaded)
     writer = _Writer(loaded, of, chosen, given, verify)
-    parent = os.path.dirname(os.path.abspath(folder))
+    parent = os.path.dirname(folder)
     os.makedirs(parent, exist_ok=True)
     # Scans of loops have no gradients.
     with tempfile.TemporaryDirectory(dir=parent, prefix=".pt2onnx-") as temporary, torch.no_grad():
@@ -75,7 +78,7 @@ def export(
         if chosen == "transformers.js":
             made |= writer.variants(temporary, made, types)
         writer.settings(temporary, source, tokenizer)
-        _move(temporary, os.path.abspath(folder))
+        _move(temporary, folder)
     return made
 
 
@@ -174,7 +177,8 @@ class _Writer:
                 }
                 path = os.path.join(inner, f"{file}.onnx")
                 given: dict[str, Any] = {**variant.options, **saving}
-                made[file] = _convert.optimize(program, path, **given)
+                with _progress.shown(f"write {file}.onnx", self._options.get("verbose")):
+                    made[file] = _convert.optimize(program, path, **given)
         if "fp32" not in dtypes:
             for name in models:
                 os.remove(os.path.join(inner, f"{name}.onnx"))
@@ -193,7 +197,7 @@ class _Writer:
             _add_preprocessor(folder)
 
     def _add_js_config(self, path: str) -> None:
-        config = _read(path)
+        config = _json.read(path)
         own: dict[str, Any] = {
             "dtype": "fp32",
             "kv_cache_dtype": {"fp16": "float32", "q4f16": "float32"},
@@ -202,7 +206,7 @@ class _Writer:
             },
         }
         config["transformers.js_config"] = own
-        _write(path, config)
+        _json.write(path, config)
 
 
 def _add_preprocessor(folder: str) -> None:
@@ -211,22 +215,11 @@ def _add_preprocessor(folder: str) -> None:
     path, own = (os.path.join(folder, name) for name in (_PREPROCESSOR, _PROCESSOR))
     if os.path.exists(path) or not os.path.exists(own):
         return
-    config = _read(own)
+    config = _json.read(own)
     parts = [config[name] for name in _PARTS_OF_PROCESSORS if name in config]
     if parts:
         kind = config.get("processor_class")
-        _write(path, {**parts[0], **({"processor_class": kind} if kind else {})})
-
-
-def _read(path: str) -> dict[str, Any]:
-    with open(path, encoding="utf-8") as file:
-        found: dict[str, Any] = json.load(file)
-    return found
-
-
-def _write(path: str, config: Mapping[str, Any]) -> None:
-    text = f"{json.dumps(config, indent=2)}\n"
-    _files.replace(path, lambda made: _genai.write_text(made, text))
+        _json.write(path, {**parts[0], **({"processor_class": kind} if kind else {})})
 
 
 def _move(source: str, folder: str) -> None:

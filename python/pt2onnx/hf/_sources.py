@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import importlib
-import json
 import os
 import shutil
 from typing import Any
+
+from . import _checkpoints, _json
 
 #: The files of tokenizers, processors and chat templates.
 _FILES = (
@@ -24,7 +25,7 @@ def loaded(model: Any) -> tuple[Any, str | None]:
     """A model, and the folder that it comes from; None for a model that is given.
 
     Raises:
-        ValueError: There is no such folder, or it has no model.
+        ValueError: There is no such folder, it has no model, or a file is missing or damaged.
     """
     if not isinstance(model, str):
         return model, None
@@ -36,8 +37,8 @@ def loaded(model: Any) -> tuple[Any, str | None]:
             "save_pretrained writes it, or a model"
         )
     transformers = importlib.import_module("transformers")
-    with open(path, encoding="utf-8") as file:
-        config: dict[str, Any] = json.load(file)
+    config = _json.read(path)
+    _checkpoints.check(folder)
     names: list[str] = config.get("architectures") or []
     kinds = [getattr(transformers, name, None) for name in names]
     kind = next((one for one in kinds if one is not None), None)

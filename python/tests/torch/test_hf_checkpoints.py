@@ -90,12 +90,68 @@ def test_weights_that_are_not_as_in_a_file_are_not_linked(tmp_path):
     assert locations(tmp_path / "model.onnx") == set()
 
 
-def test_a_missing_file_is_an_error(tmp_path):
+def _cut(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "text"),
+    [
+        ("model-00002*", Path.unlink, "model-00002-of-[0-9]+.safetensors is missing, which "),
+        ("model-00002*", lambda path: _cut(path, 3), "model-00002.* was cut off"),
+        ("model-00002*", lambda path: _cut(path, -3), "model-00002.* was cut off"),
+        ("config.json", lambda path: _cut(path, 40), "config.json is damaged"),
+        ("*.index.json", lambda path: _cut(path, 40), "index.json is damaged"),
+    ],
+)
+def test_a_file_that_is_missing_or_damaged_is_named(file, damage, text, tmp_path):
     saved(tmp_path / "source", False)
-    next((tmp_path / "source").glob("*.safetensors")).unlink()
-    with pytest.raises(OSError, match="safetensors"):
+    damage(next((tmp_path / "source").glob(file)))
+    with pytest.raises(ValueError, match=text):
         pt2onnx.hf.export(tmp_path / "source", tmp_path / "out", verbose=False)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+_FULL = """
+import resource, sys
+import pt2onnx
+
+model = sys.argv[1]
+# Files of more bytes cannot be written: as on a disk that is full.
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+from pt2onnx.hf.__main__ import main
+sys.exit(main([model, sys.argv[2], *sys.argv[4:]]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the sizes of files")
+@pytest.mark.parametrize(
+    ("limit", "options"),
+    [
+        (30_000, []),
+        (100_000, ["--weights", "external"]),
+        (3_000, ["--quantize", "int4"]),
+        (100_000, ["--layout", "transformers.js"]),
+    ],
+)
+def test_a_full_disk_leaves_the_folder_as_it_was(limit, options, tmp_path):
+    saved(tmp_path / "source", False)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.onnx").write_text("old")
+    package = str(Path(pt2onnx.__file__).parents[1])
+    given = [str(tmp_path / "source"), str(tmp_path / "out"), str(limit), *options]
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, *given],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert done.returncode == 1 and len(errors) == 1, done.stderr
+    assert "too large" in errors[0].lower() and "Traceback" not in done.stderr, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.onnx"]
+    assert (tmp_path / "out" / "model.onnx").read_text() == "old"
 
 
 _SCRIPT = """

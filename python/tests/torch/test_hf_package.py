@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 onnxruntime = pytest.importorskip("onnxruntime")
 numpy = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
 
 import hf_models  # noqa: E402
 import pt2onnx  # noqa: E402
@@ -132,11 +133,35 @@ def test_the_command_exports_a_folder_and_continues_a_text(source, tmp_path, cap
     assert "4 tokens, " in printed and printed.count("w") >= 3, printed
 
 
-def test_the_command_names_what_is_missing(tmp_path, capsys):
+def test_the_command_names_what_is_missing(source, tmp_path, capsys):
     assert main([str(tmp_path), str(tmp_path / "out")]) == 1
     assert "has no config.json" in capsys.readouterr().err
     assert main(["generate", str(tmp_path), "text"]) == 1
     assert "has no model that generates text" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    for words, text in (
+        ([str(source), str(tmp_path / "file")], "is a file"),
+        ([str(source), str(tmp_path / "out"), "--task", "cook"], "there is no task 'cook'"),
+        ([str(source), str(tmp_path / "out"), "--task", "fill-mask"], "does not have the task"),
+    ):
+        assert main(words) == 1
+        printed = capsys.readouterr().err
+        assert text in printed and "Loading weights" not in printed
+    assert not (tmp_path / "out").exists()
+    (source / "tokenizer.json").unlink()
+    (source / "tokenizer_config.json").unlink()
+    assert main([str(source), str(tmp_path / "out")]) == 0
+    assert main(["generate", str(tmp_path / "out"), "w5"]) == 1
+    assert "has no tokenizer: export from a folder that has one" in capsys.readouterr().err
+
+
+def test_weights_of_4_bits_need_no_further_options(source, tmp_path):
+    pt2onnx.hf.export(source, tmp_path / "out", quantize="int4", verbose=False)
+    model = onnx.load(tmp_path / "out" / "model.onnx")
+    assert [one.version for one in model.opset_import if not one.domain] == [21]
+    restoring = [node for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    blocks = {one.i for node in restoring for one in node.attribute if one.name == "block_size"}
+    assert blocks == {32}
 
 
 def test_transformers_js(tmp_path):
