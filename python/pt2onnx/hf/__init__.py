@@ -102,6 +102,7 @@ def export(
     layout: Literal["optimum", "genai", "transformers.js"] | None = None,
     dtypes: Sequence[str] | None = None,
     merge_decoders: bool = False,
+    calibration_text: str | None = None,
     verify: bool = False,
     **options: Any,
 ) -> dict[str, ONNXProgram]:
@@ -130,6 +131,9 @@ def export(
             ``["fp32"]``.
         merge_decoders: Whether both decoders of an encoder-decoder model are also one file,
             ``decoder_model_merged.onnx``, whose input ``use_cache_branch`` chooses.
+        calibration_text: With ``quantize="int4"``, a text like those that a decoder will get, some
+            ten thousand tokens: the model reads it first, and weights make up for the errors of
+            others (GPTQ). ``calibration_data`` has the same from files of arrays.
         verify: Whether to compare with the model: its tokens in ONNX Runtime, or its outputs.
         **options: Those of ``pt2onnx.export``. With ``weights="link"``, the model of a folder
             refers to its files of safetensors, and nothing is copied. For the targets ``ort`` and
@@ -150,5 +154,14 @@ def export(
     from . import _package
 
     return _package.export(
-        model, os.fspath(folder), task, tokenizer, layout, dtypes, merge_decoders, verify, options
+        model,
+        os.fspath(folder),
+        task,
+        tokenizer,
+        layout,
+        dtypes,
+        merge_decoders,
+        calibration_text,
+        verify,
+        options,
     )

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 
 from .. import _convert, _mapped, _option_json, _progress
@@ -20,6 +21,7 @@ from . import (
     _json,
     _lengths,
     _options,
+    _samples,
     _sources,
     _tasks,
     _verify,
@@ -49,6 +51,7 @@ def export(
     layout: str | None,
     dtypes: Sequence[str] | None,
     merge_decoders: bool,
+    calibration_text: str | None,
     verify: bool,
     options: Mapping[str, Any],
 ) -> dict[str, ONNXProgram]:
@@ -63,7 +66,13 @@ def export(
     _check(loaded, of, chosen, merge_decoders)
     if chosen == "genai" and given.get("max_positions") is None:
         given["max_positions"] = _genai.context_length(loaded)
-    writer = _Writer(loaded, of, chosen, given, verify)
+    rows = None
+    if calibration_text is not None:
+        if given.get("quantize") != "int4" or not of.generates:
+            raise ValueError("calibration_text is for quantize='int4' of models that generate text")
+        context = _genai.context_length(loaded)
+        rows = _samples.tokens(calibration_text, tokenizer, source, context)
+    writer = _Writer(loaded, of, chosen, given, verify, rows)
     parent = os.path.dirname(folder)
     os.makedirs(parent, exist_ok=True)
     # Scans of loops have no gradients.
@@ -106,10 +115,17 @@ class _Writer:
     """Writes the files of a model into a folder."""
 
     def __init__(
-        self, model: Any, task: _tasks.Task, layout: str, options: Mapping[str, Any], verify: bool
+        self,
+        model: Any,
+        task: _tasks.Task,
+        layout: str,
+        options: Mapping[str, Any],
+        verify: bool,
+        rows: numpy.ndarray[Any, Any] | None,
     ) -> None:
         self._model, self._task, self._layout = model, task, layout
         self._options, self._verify = dict(options), verify
+        self._rows = rows
         self._external: dict[str, bool] = {}
 
     def models(self, folder: str, processor: Any, merge: bool) -> dict[str, ONNXProgram]:
@@ -144,6 +160,11 @@ class _Writer:
 
     def _write(self, name: str, part: _generation.Part, folder: str) -> ONNXProgram:
         path, options = os.path.join(folder, f"{name}.onnx"), self._saving(name)
+        if self._rows is not None:
+            with tempfile.TemporaryDirectory() as temporary:
+                samples = os.path.join(temporary, "samples.npz")
+                _samples.write(samples, part, self._rows)
+                return _lengths.exported(part, path, {**options, "calibration_data": [samples]})
         if not self._task.generates:
             options = {**options, "verify": self._verify}
         return _lengths.exported(part, path, options)

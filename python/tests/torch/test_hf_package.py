@@ -164,6 +164,36 @@ def test_weights_of_4_bits_need_no_further_options(source, tmp_path):
     assert blocks == {32}
 
 
+def test_a_text_makes_weights_of_4_bits_harm_less(source, tmp_path):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    model = generator((*LLAMA[:2], {**LLAMA[2], "hidden_size": 64, "intermediate_size": 96}))
+    # What its layers get has few causes.
+    model.get_input_embeddings().weight.data[:, 8:] *= 0.05
+    draw = numpy.random.default_rng(0)
+    text = " ".join(f"w{i}" for i in draw.integers(3, 99, 3000))
+    options = {"tokenizer": tokenizer, "verbose": False, "target": "ort"}
+    found = []
+    for own in ({}, {"quantize": "int4"}, {"quantize": "int4", "calibration_text": text}):
+        pt2onnx.hf.export(model, tmp_path / "out", **options, **own)
+        found.append(logits(tmp_path / "out" / "model.onnx", 16))
+    plain, calibrated = (float(((one - found[0]) ** 2).mean()) for one in found[1:])
+    assert 0 < calibrated < 0.8 * plain, (calibrated, plain)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "is for quantize='int4'"),
+        ({"quantize": "int4"}, "needs a tokenizer"),
+        ({"quantize": "int4", "layout": "transformers.js"}, "leave out quantize"),
+    ],
+)
+def test_a_text_needs_a_tokenizer_and_weights_of_4_bits(options, text, tmp_path):
+    with pytest.raises(ValueError, match=text):
+        pt2onnx.hf.export(generator(LLAMA), tmp_path / "out", calibration_text="w5", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_transformers_js(tmp_path):
     model = generator(LLAMA)
     dtypes = ["fp32", "fp16", "q8", "q4", "q4f16"]
@@ -184,10 +214,10 @@ def test_transformers_js(tmp_path):
         assert 0 < abs(found - expected).max() < bound * abs(expected).max(), end
 
 
-def logits(path):
+def logits(path, width=8):
     """The logits of a text without a past."""
     session = onnxruntime.InferenceSession(path)
-    empty = numpy.zeros((1, 2, 0, 8), numpy.float32)
+    empty = numpy.zeros((1, 2, 0, width), numpy.float32)
     feed = {one.name: empty for one in session.get_inputs() if one.name.startswith("past")}
     feed["input_ids"] = numpy.array([[5, 6, 7]])
     feed["attention_mask"] = numpy.ones((1, 3), numpy.int64)
