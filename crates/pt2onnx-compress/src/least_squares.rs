@@ -44,8 +44,8 @@ impl Scheme {
     ///
     /// # Arguments
     /// * `rows`: Finite numbers, row by row.
-    /// * `importance`: How much each row counts, from samples; without, all count alike, and so does
-    ///   the sum of their errors.
+    /// * `importance`: How much each row counts, from samples; without, all count alike, and so
+    ///   does the sum of their errors.
     /// * `params`: For each column, the scale and zero point that clip no number.
     pub fn fit(&self, rows: &[f32], importance: Option<&[f32]>, params: &mut [Param]) {
         let count = rows.len() / params.len().max(1);
