@@ -39,7 +39,7 @@ pub(crate) struct Quantised {
     /// Positions along the axis that share a scale, each for itself in the dimensions around it.
     /// Without, a position has one scale.
     pub block: Option<usize>,
-    /// What makes up for errors along the axis, if that is the last one and has blocks.
+    /// The way to make up for errors along the axis, if that is the last one and has blocks.
     pub feedback: Option<Arc<Feedback>>,
     /// The smallest scales of channels; none are any.
     pub least: Vec<f32>,

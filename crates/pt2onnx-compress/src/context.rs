@@ -15,7 +15,7 @@ pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,
     pub quantize: Quantize,
-    /// What makes up for errors, of weights whose products were seen.
+    /// The ways to make up for errors, of weights whose products were seen.
     pub feedback: FxHashMap<Value, Arc<Feedback>>,
     /// Weights that keep 8 bits where others have 4.
     pub at_8_bits: FxHashSet<Value>,

@@ -27,7 +27,7 @@ pub(crate) fn span(widths: impl Iterator<Item = usize> + Clone, memory: usize) -
 /// the products of the numbers there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
-    /// A symmetric matrix for each span, of which only the upper triangle is computed.
+    /// A symmetric matrix for each span. Only its upper triangle is computed.
     pub(crate) spans: Vec<Array2<f32>>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn inputs(model: &Model, options: &Options) -> FxHashMap<Value, usize
     inputs.filter(|(value, _)| is_main(model, *value)).collect()
 }
 
-/// What makes up for errors of weights whose products were seen.
+/// The ways to make up for errors, of weights whose products were seen.
 pub(crate) fn of_weights(
     model: &Model,
     weights: &[Weight],

@@ -97,7 +97,7 @@ def _beside(path: str, folder: str) -> str:
 
 
 def _header(path: str) -> tuple[dict[str, dict[str, Any]], int]:
-    """What a file says of its tensors, and where their bytes begin.
+    """The header of a file, which lists its tensors, and where their bytes begin.
 
     Raises:
         ValueError: It is not of safetensors.

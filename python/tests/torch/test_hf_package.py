@@ -167,7 +167,7 @@ def test_weights_of_4_bits_need_no_further_options(source, tmp_path):
 def test_a_text_makes_weights_of_4_bits_harm_less(source, tmp_path):
     tokenizer = transformers.AutoTokenizer.from_pretrained(source)
     model = generator((*LLAMA[:2], {**LLAMA[2], "hidden_size": 64, "intermediate_size": 96}))
-    # What its layers get has few causes.
+    # The inputs of its layers have few causes.
     model.get_input_embeddings().weight.data[:, 8:] *= 0.05
     draw = numpy.random.default_rng(0)
     text = " ".join(f"w{i}" for i in draw.integers(3, 99, 3000))
