@@ -52,13 +52,13 @@ def write(path: str, part: Part, rows: numpy.ndarray[Any, Any]) -> None:
             "calibration_text is for decoders with a cache of keys and values: give "
             "calibration_data, arrays of all inputs"
         )
-    given = rows[:, None]
-    values = {
-        "input_ids": given,
-        "attention_mask": numpy.ones_like(given),
-        "position_ids": numpy.broadcast_to(numpy.arange(given.shape[-1]), given.shape),
+    given: numpy.ndarray[Any, Any] = rows[:, None]
+    ones: numpy.ndarray[Any, Any] = numpy.ones_like(given)
+    positions: numpy.ndarray[Any, Any] = ones.cumsum(-1) - 1
+    values = {"input_ids": given, "attention_mask": ones, "position_ids": positions}
+    arrays: dict[str, numpy.ndarray[Any, Any]] = {
+        name: values[name] for name in values if name in part.kwargs
     }
-    arrays = {name: values[name] for name in values if name in part.kwargs}
     for name, tensor in _caches.named_tensors(cache):
         _, heads, _, width = tensor.shape
         kind = str(tensor.dtype).removeprefix("torch.")
