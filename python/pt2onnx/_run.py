@@ -79,7 +79,11 @@ def session(model: bytes | str, weights: Sequence[Memory] = ()) -> Session:
 
 
 def run(
-    session: Session, inputs: Mapping[str, object], outputs: Sequence[str] | None = None
+    session: Session,
+    inputs: Mapping[str, object],
+    outputs: Sequence[str] | None = None,
+    *,
+    as_torch: bool = False,
 ) -> list[object]:
     """Runs a session.
 
@@ -87,11 +91,12 @@ def run(
         session: An ``onnxruntime.InferenceSession``.
         inputs: The inputs by name.
         outputs: Names of outputs; by default all.
+        as_torch: Whether to return tensors of torch also if no input is one.
 
     Returns:
         The outputs: tensors of torch if an input is one, else arrays of NumPy.
     """
-    as_torch = any(is_tensor(value) for value in inputs.values())
+    as_torch = as_torch or any(is_tensor(value) for value in inputs.values())
     types = {i.name: i.type for i in session.get_inputs()}
     given = {name: to_ort(value, types.get(name, "")) for name, value in inputs.items()}
     options = ort.RunOptions()

@@ -292,7 +292,9 @@ class ONNXProgram:
         assert self._session is not None
         inputs = self._inputs(args, kwargs)
         rest = {name: state[name] for name in self.input_names if name in state.keys() - inputs}
-        return tuple(_run.run(self._session, {**inputs, **rest}))
+        # The model may not have the arguments that are tensors.
+        as_torch = any(map(_run.is_tensor, (*args, *kwargs.values())))
+        return tuple(_run.run(self._session, {**inputs, **rest}, as_torch=as_torch))
 
     def call_reference(self, *args: object, **kwargs: object) -> tuple[Any, ...]:
         """Runs the model in onnx's reference implementation: slow, without a runtime's kernels."""

@@ -84,6 +84,9 @@ def test_results_are_tensors() -> None:
     _, program = made()
     assert isinstance(program(X)[0], torch.Tensor)
     assert isinstance(program(X.numpy())[0], type(X.numpy()))
+    module = Call(lambda x: x.new_zeros(2, dtype=torch.bfloat16))
+    zeros = pt2onnx.export(module, (X,), dynamo=False)
+    assert not zeros.input_names and isinstance(zeros(X)[0], torch.Tensor)
 
 
 def test_own_session() -> None:
