@@ -26,7 +26,8 @@ pub(crate) fn inputs(model: &Model, options: &Options) -> FxHashMap<Value, usize
         let values = width.map(|_| inputs_of(model, weight)).into_iter().flatten();
         values.filter_map(move |value| Some((value, width?)))
     });
-    inputs.filter(|(value, _)| is_main(model, *value)).collect()
+    let is_seen = |value| is_main(model, value) && model.dtype(value) == Some(DType::F32);
+    inputs.filter(|(value, _)| is_seen(*value)).collect()
 }
 
 /// The ways to make up for errors, of weights whose products were seen.
@@ -69,8 +70,7 @@ fn width(model: &Model, weight: &Weight) -> Option<usize> {
 /// The values that products with a matrix take.
 fn inputs_of(model: &Model, weight: &Weight) -> Vec<Value> {
     let products = weight.products(model).into_iter();
-    let inputs = products.filter_map(|(node, index)| Some(product(model, node, index)?.0));
-    inputs.filter(|value| model.dtype(*value) == Some(DType::F32)).collect()
+    products.filter_map(|(node, index)| Some(product(model, node, index)?.0)).collect()
 }
 
 /// Whether a value can be an output of the main graph.

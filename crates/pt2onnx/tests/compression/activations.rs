@@ -223,6 +223,7 @@ fn weights_of_4_bits_lose_less_with_samples() {
         for (opset, words) in [
             (21, "block-size=32"),
             (21, "block-size=16 zero-points"),
+            (21, "block-size=32 precision=float16"),
             (20, "target=ort"),
             (20, "target=ort zero-points"),
             (20, "target=ort mixed"),
