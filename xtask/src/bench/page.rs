@@ -55,8 +55,8 @@ fn picture(name: &str, plot: Plot) -> Result<()> {
     Ok(fs::write(folder.join(name).with_extension("svg"), plot.svg())?)
 }
 
-/// Writes the section with this name. That of language models is in their page, and has no times:
-/// for others, the machine is named.
+/// Writes the section with this name. It names the machine, unless it is the one on language
+/// models, which is in their page and has no times.
 pub fn section(name: &str, text: &str) -> Result<()> {
     if name == "language-models" {
         return replace("docs/language-models.md", name, &format!("{text}\n"));
