@@ -199,14 +199,21 @@ class Sizes:
     # Conditions.
 
     def broken(self, condition: Condition) -> Iterator[dict[str, int]]:
-        """Sizes that are asked for at which a condition does not hold, nearest first."""
+        """Sizes that are asked for at which a condition does not hold, nearest first. Those for
+        which arguments are too large are left out, unless there are no others."""
         if self._is_implied(condition.expr):
             return
-        points = self.candidates([condition])
-        found = [point for point in points if not condition.holds(self.complete(point))]
-        yield from filter(self._is_small, found)
-        if found and not any(map(self._is_small, found)):
-            yield min(found, key=self._elements)
+        found, large = False, list[dict[str, int]]()
+        for point in self.candidates([condition]):
+            if condition.holds(self.complete(point)):
+                continue
+            if self._is_small(point):
+                found = True
+                yield point
+            else:
+                large.append(point)
+        if large and not found:
+            yield min(large, key=self._elements)
 
     def _is_implied(self, expr: Expr) -> bool:
         """Whether the ranges imply a condition."""
