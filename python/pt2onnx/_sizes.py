@@ -213,7 +213,7 @@ class Sizes:
             else:
                 large.append(point)
         if large and not found:
-            yield min(large, key=self._elements)
+            yield min(large, key=self.elements)
 
     def _is_implied(self, expr: Expr) -> bool:
         """Whether the ranges imply a condition."""
@@ -361,7 +361,7 @@ class Sizes:
             found += [point, *({**self.example, name: size} for name, size in point.items())]
         return self._asked(found)
 
-    def _elements(self, point: Point) -> int:
+    def elements(self, point: Point) -> int:
         """How many elements the tensors with dynamic dimensions have."""
         dims = self.complete(point)
         shapes = ((leaf.value.shape, self._new(leaf, dims)) for leaf in self._leaves)
@@ -374,10 +374,10 @@ class Sizes:
     @functools.cached_property
     def _most(self) -> int:
         """How many elements the arguments may have at which a model is tried."""
-        return max(_MANY, _TIMES * self._elements(self.example))
+        return max(_MANY, _TIMES * self.elements(self.example))
 
     def _is_small(self, point: Point) -> bool:
-        return self._elements(point) <= self._most
+        return self.elements(point) <= self._most
 
     def _asked(self, points: Iterable[dict[str, int]]) -> list[dict[str, int]]:
         """The points without those of other sizes than asked for, of the example, and those that

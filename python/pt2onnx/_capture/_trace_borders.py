@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import time
 from collections.abc import Iterable
 
@@ -52,18 +51,18 @@ class Borders:
     points: list[dict[str, int]]
 
 
-def borders(traced: Traced, sizes: Sizes, largest: float, deadline: float) -> Borders:
+def borders(traced: Traced, sizes: Sizes, most: float, deadline: float) -> Borders:
     """The sizes at which a trace is compared, as its code reads sizes.
 
     Args:
         traced: The trace.
         sizes: The dynamic dimensions.
-        largest: How many times as many elements may be compared.
+        most: How many elements the arguments may have.
         deadline: When to look at no more sizes, in seconds of CPU time.
     """
     points = _beside_numbers(traced, sizes)
     points += _exchanged(sizes) if traced.sizes.branches else ()
-    points = [point for point in points if growth(sizes, point) <= largest]
+    points = [point for point in points if sizes.elements(point) <= most]
     known = own_reads(traced)
     if known is None:
         return Borders([], points)
@@ -72,7 +71,7 @@ def borders(traced: Traced, sizes: Sizes, largest: float, deadline: float) -> Bo
     for point in looked_at:
         if time.process_time() > deadline:
             break
-        if growth(sizes, point) <= largest:
+        if sizes.elements(point) <= most:
             read = reads(traced, sizes, point)
             found.setdefault(read, point)
             if read == known:
@@ -122,11 +121,6 @@ def call_at(traced: Traced, sizes: Sizes, point: dict[str, int]) -> Call:
     """The module with arguments of other sizes."""
     given = sizes.at(point)
     return dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
-
-
-def growth(sizes: Sizes, point: dict[str, int]) -> float:
-    """How many times as large the arguments are at other sizes."""
-    return math.prod(point[name] / max(dim.example, 1) for name, dim in sizes.dims.items())
 
 
 def numbers(traced: Traced) -> set[int]:

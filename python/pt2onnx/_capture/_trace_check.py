@@ -92,18 +92,19 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     seconds = traced.run.seconds if traced.run else 0.0
     start = time.process_time() - seconds
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    largest = _largest(traced, seconds, budget)
+    most = sizes.elements(sizes.example) * budget / (2 * max(seconds, _SHORTEST))
+    most = max(most, _FEW)
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
         looking = max(_LOOKING, _LOOKING_PART * getattr(traced.code, "seconds", 0.0))
         deadline = time.process_time() + looking
-        looked = _trace_borders.borders(traced, sizes, largest, deadline)
+        looked = _trace_borders.borders(traced, sizes, most, deadline)
     borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
     # The first is the run before.
     always = min(len(looked.others), _ALWAYS) + 1 if looked.others else 0
-    for at, call in enumerate(_others(traced, sizes, borders, has_pieces, largest)):
+    for at, call in enumerate(_others(traced, sizes, borders, has_pieces, most)):
         try:
             found.append(_trace.compare(traced, call))
         except _trace.TraceWarning:
@@ -116,7 +117,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         if enough or (is_late and at >= always):
             break
     if traced.sizes.branches:
-        _check_hidden(traced, sizes, borders, largest, start + budget)
+        _check_hidden(traced, sizes, borders, most, start + budget)
     values: list[Exception | None] = []
     for call in _with_other_values(traced) if traced.notes else ():
         is_late = time.process_time() - start > budget
@@ -130,18 +131,6 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
-
-
-def _largest(traced: Traced, seconds: float, budget: float) -> float:
-    """How many times as many elements may be compared as those of the example.
-
-    Args:
-        traced: The trace.
-        seconds: CPU time of a run for the example.
-        budget: CPU time for comparing.
-    """
-    elements = sum(leaf.value.numel() for leaf in traced.leaves if leaf.axes)
-    return max(_FEW / max(elements, 1), budget / (2 * max(seconds, _SHORTEST)))
 
 
 def with_numbers(traced: Traced) -> Traced | None:
@@ -171,7 +160,7 @@ def _check_hidden(
     traced: Traced,
     sizes: Sizes,
     borders: list[dict[str, int]],
-    largest: float,
+    most: float,
     deadline: float,
 ) -> None:
     """Compares a trace at sizes for which the code asks on the other side of a branch only: ``if t
@@ -181,7 +170,7 @@ def _check_hidden(
         traced: The trace, which is right on both sides.
         sizes: The dynamic dimensions.
         borders: Sizes on both sides.
-        largest: How many times as many elements may be compared.
+        most: How many elements the arguments may have.
         deadline: When to end, in seconds of CPU time.
 
     Raises:
@@ -209,7 +198,7 @@ def _check_hidden(
         for hidden in sizes.borders((), [*numbers, *multiples], point):
             if time.process_time() > deadline:
                 return
-            if _trace_borders.growth(sizes, hidden) <= largest:
+            if sizes.elements(hidden) <= most:
                 _trace.compare(traced, _trace_borders.call_at(traced, sizes, hidden))
 
 
@@ -276,11 +265,11 @@ def _others(
     sizes: Sizes,
     borders: list[dict[str, int]],
     has_pieces: bool,
-    largest: float,
+    most: float,
 ) -> Iterator[Call]:
     """The module with arguments of other sizes, each once: first those of the run before, then
-    those at borders, or with other numbers of pieces, and far larger ones, up to ``largest`` times
-    as many elements."""
+    those at borders, or with other numbers of pieces, and far larger ones, of up to
+    ``most`` elements."""
     call = traced.call
     seen = [[leaf.value.shape for leaf in traced.leaves]]
     first = [traced.run.call] if traced.run else []
@@ -293,7 +282,7 @@ def _others(
     dims = sizes.dims.items() if traced.sizes.any else ()
     far = {name: min(_far(dim.example), dim.high or _far(dim.example)) for name, dim in dims}
     points = [*borders, *generic]
-    if far and sizes.takes(far) and _trace_borders.growth(sizes, far) <= largest:
+    if far and sizes.takes(far) and sizes.elements(far) <= most:
         points.append(far)
     own = (_trace_borders.call_at(traced, sizes, point) for point in points)
     for other in itertools.chain(first, own, at_other_sizes(call)):
