@@ -12,7 +12,8 @@ from . import _caches, _states
 from ._inputs import BATCH, HEIGHT, LENGTH, WIDTH, Examples, Input
 
 #: Names of dimensions, those of optimum where it names them.
-_PAST, _TOTAL, _ENCODER = (f"{name}_sequence_length" for name in ("past", "total", "encoder"))
+_PAST, _ENCODER = "past_sequence_length", "encoder_sequence_length"
+_TOTAL = f"{_PAST} + {LENGTH}"
 
 
 class Part(NamedTuple):

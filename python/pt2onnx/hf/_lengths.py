@@ -49,7 +49,7 @@ def exported(part: Part, path: str, options: dict[str, Any]) -> ONNXProgram:
                 raise
     assert part.one_token is not None
     several = _with_length(shapes, torch.export.Dim(_LENGTH, min=2))
-    one = _with_length(shapes, None)
+    one = _with_length(shapes, torch.export.Dim.STATIC)
     both = [
         (part.model, {**given, "kwargs": kwargs, "dynamic_shapes": sizes})
         for kwargs, sizes in ((part.one_token, one), (part.kwargs, several))

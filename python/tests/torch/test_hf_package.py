@@ -69,6 +69,17 @@ def assert_tokens(model, folder):
     numpy.testing.assert_array_equal(found, expected.numpy())
 
 
+@pytest.mark.parametrize("target", ["standard", "ort-genai"])
+def test_masks_are_as_long_as_the_text_and_its_past(target, tmp_path, recwarn):
+    """Which the code asks for."""
+    program = pt2onnx.hf.export(generator(LLAMA), tmp_path, target=target, verbose=False)["model"]
+    shapes = {
+        value.name: [str(size) for size in value.shape] for value in program.model.graph.inputs
+    }
+    assert shapes["attention_mask"] == ["batch_size", "past_sequence_length + sequence_length"]
+    assert not [one for one in recwarn if isinstance(one.message, pt2onnx.OnnxExporterWarning)]
+
+
 @pytest.mark.parametrize("row", hf_models.STATEFUL, ids=lambda row: row[0])
 def test_states_are_inputs_and_outputs(row, tmp_path):
     model = generator(row)
