@@ -126,8 +126,8 @@ enum Task {
     Runtimes {
         /// The folder with the networks, each with model.pt2, case.json and io.safetensors, or with
         /// bundles of them: testdata/cases.
-        #[arg(long, required_unless_present = "graphs", default_value = "")]
-        corpus: PathBuf,
+        #[arg(long, required_unless_present = "graphs")]
+        corpus: Option<PathBuf>,
         /// Take one network of so many.
         #[arg(long, default_value_t = 1)]
         every: usize,
@@ -189,7 +189,7 @@ fn main() -> Result<()> {
         }
         Task::Node { folders } => node::node(&folders),
         Task::Runtimes { corpus, every, graphs, names } => {
-            runtimes::runtimes(&corpus, every, graphs, &names)
+            runtimes::runtimes(&corpus.unwrap_or_default(), every, graphs, &names)
         }
         Task::Python(options) => package::python(&options),
         Task::Release(options) => release::release(&options),
