@@ -40,6 +40,17 @@ class Progress(support.Test):
         path = str(self.folder / "m.onnx")
         size = native.save(path, None, lambda done, total: calls.append((done, total)))
         self.assertGreater(size, 0)
-        self.assertTrue(all(0 <= done <= total for done, total in calls), calls)
+        self.assertTrue(calls and all(0 <= done <= total for done, total in calls), calls)
         # An error of the message changes nothing.
         self.assertEqual(native.save(path, None, lambda done, total: 1 / 0), size)
+
+    def test_interrupts_of_the_message_end_the_work(self) -> None:
+        native = pt2onnx.convert(support.MLP)._native
+        path = self.folder / "m.onnx"
+
+        def interrupted(_: int, total: int) -> None:
+            raise KeyboardInterrupt(total)
+
+        with self.assertRaises(KeyboardInterrupt):
+            native.save(str(path), None, interrupted)
+        self.assertFalse(path.exists())

@@ -2,7 +2,7 @@
 
 use crate::{
     errors,
-    interrupt::detached,
+    interrupt::{self, detached},
     memory::{self, Buffer, Lent, Row},
     options,
 };
@@ -11,7 +11,7 @@ use pt2onnx::{
     ir::{Model, Value},
     writer::Batch,
 };
-use pyo3::{prelude::*, types::PyBytes};
+use pyo3::{exceptions::PyException, prelude::*, types::PyBytes};
 use std::{
     cell::Cell,
     path::PathBuf,
@@ -78,15 +78,18 @@ impl Program {
     ) -> PyResult<u64> {
         let options = options.map(options::saving).transpose()?;
         let saved = self.work(py, |program| {
-            let last = Cell::new(Instant::now());
+            let last = Cell::new(None::<Instant>);
             let show = |done: u64, total: u64| {
-                let Some(progress) = progress.as_ref().filter(|_| last.get().elapsed() > OFTEN)
-                else {
-                    return;
-                };
-                last.set(Instant::now());
-                // An error of a message changes nothing about the file.
-                let _ = Python::attach(|py| progress.call1(py, (done, total)));
+                let is_due = last.get().is_none_or(|last| last.elapsed() > OFTEN);
+                let Some(progress) = progress.as_ref().filter(|_| is_due) else { return };
+                last.set(Some(Instant::now()));
+                Python::attach(|py| match progress.call1(py, (done, total)) {
+                    Err(raised) if !raised.is_instance_of::<PyException>(py) => {
+                        interrupt::end(raised)
+                    }
+                    // An error of a message changes nothing about the file.
+                    _ => (),
+                });
             };
             let mut files = Batch::new(program.inputs().clone());
             let saved = program.save_in(&mut files, path, options, &show)?;
