@@ -253,12 +253,12 @@ def compare(
     exact_type = isinstance(expected, torch.Tensor)
     b = torch.as_tensor(expected).detach().cpu()
     rtol, atol = TOLERANCES.get(b.dtype, (0.0, float(quantum)))
-    if b.is_complex():
-        b = torch.view_as_real(b.resolve_conj())
+    b = _real(b)
     # A model without inputs gives arrays.
     is_array = type(found).__module__ == "numpy" and type(found).__name__ == "ndarray"
     tensor = _ort_torch.from_numpy(cast(Any, found)) if is_array else torch.as_tensor(found)
-    a = tensor.detach().cpu()
+    # Models return complex numbers as pairs, programs that PyTorch runs as they are.
+    a = _real(tensor.detach().cpu())
     if exact_type and a.dtype != b.dtype:
         text = f"its type is {a.dtype}, expected {b.dtype}"
         return OutputCheck(name, text, math.inf, math.inf, inputs)
@@ -282,3 +282,8 @@ def compare(
         count = f"{int((~close).sum())} of {x.numel()} elements differ"
         problem = f"{count}; at {at} it is {a[index].item()}, expected {b[index].item()}"
     return OutputCheck(name, problem, largest, largest_relative, inputs)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor with complex numbers as pairs in a last axis."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

@@ -320,6 +320,20 @@ def test_conditions_that_do_not_matter(recwarn: pytest.WarningsRecorder) -> None
     same(program(torch.ones(2, 7, 4)), torch.full((2, 7, 4), 2.0))
 
 
+class Spectrum(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten._fft_r2c(x, [0], 1, True)
+
+
+def test_conditions_of_complex_numbers() -> None:
+    """torch asks inside of the operator, and the results of the capture are complex."""
+    program = pt2onnx.export(Spectrum().eval(), (torch.rand(2, 3),), dynamic_shapes=({0: "n"},))
+    assert program._capture_strategy == "TorchExportNonStrictStrategy"
+    for size in (1, 2, 5):
+        x = torch.rand(size, 3)
+        same(program(x), torch.view_as_real(Spectrum()(x)))
+
+
 def test_divisors_of_conditions() -> None:
     """A model computes conditions also at sizes at which the code does not ask for them."""
     functions = pytest.importorskip("torch.utils._sympy.functions")
