@@ -62,6 +62,8 @@ fn export(python: &Path, model: &str, way: &str) -> Result<Measured> {
         .arg(root().join("xtask/python/bench_export.py"))
         .args([model, way])
         .env("PYTHONPATH", root().join("python"))
+        // Threads that wait for others use seconds, too.
+        .env("OMP_NUM_THREADS", "1")
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("starting {}", python.display()))?;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
@@ -149,6 +149,10 @@ pub fn bench(options: &Options) -> Result<()> {
         println!("{table}");
         page::section("growth", &table)?;
     }
+    ensure!(
+        bench.python.is_some() || !options.parts.contains(&Part::Python),
+        "PT2ONNX_TORCH_PYTHON has to name an interpreter with PyTorch"
+    );
     if wanted(Part::Python)
         && let Some(python) = &bench.python
     {
