@@ -13,6 +13,7 @@ import torch
 from . import (
     _dynamic_axes,
     _errors,
+    _garbage,
     _legacy_inputs,
     _option_json,
     _report,
@@ -118,7 +119,8 @@ class Exporter:
         """
         with _wrappers.inner_parameters(self._model, self._args, self._kwargs) as by_inner:
             self._request.dynamic_shapes = by_inner(self._request.dynamic_shapes)
-            return self._run()
+            with _garbage.collected_rarely:
+                return self._run()
 
     def _run(self) -> ONNXProgram:
         request = self._request

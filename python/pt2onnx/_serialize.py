@@ -6,24 +6,26 @@ This module and ``_capture`` use names of torch that are not public. Each is one
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import ctypes
 import dataclasses
-import gc
 import importlib
 import io
 import json
 import math
+import sys
+import types
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from . import _errors, _mapped, _pytree
+from . import _errors, _garbage, _mapped, _pytree
 from ._capture import _patches
 from ._types import class_of, is_items, is_plain_list
 
@@ -141,15 +143,17 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         serde = importlib.import_module("torch._export.serde.serialize")
         dumps = _any_container(serde.treespec_dumps)
         # Versions before 2.8 lack some.
-        types = {
+        codes = {
             getattr(torch, name): code for name, code in _DTYPES.items() if hasattr(torch, name)
         }
         make: dict[str, Callable[[Any], object]] = {
-            "_TORCH_TO_SERIALIZE_DTYPE": lambda old: {**types, **old},
+            "_TORCH_TO_SERIALIZE_DTYPE": lambda old: {**codes, **old},
             "canonicalize": lambda _: _returning(None),
             "serialize_torch_artifact": lambda _: _returning(b""),
             "treespec_dumps": lambda _: dumps,
-            "serialize_input": lambda old: _with_int_lists(old, serde.SerializeError),
+            "serialize_input": lambda old: _with_int_lists(
+                _without_inductor(old), serde.SerializeError
+            ),
             "print_readable": lambda _: _returning(""),
         }
         if hasattr(serde.GraphModuleSerializer, "serialize_treespec"):
@@ -167,7 +171,7 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
             make["_dataclass_to_dict"] = lambda _: _identity
             make["json"] = lambda _: _Json(serde._Union)
             make["create"] = lambda _: classmethod(_union)
-        with _patches.LOCK, _patches.applied("serialize", make), without_gc():
+        with _patches.LOCK, _patches.applied("serialize", make), _garbage.not_collected():
             text: bytes = serde.serialize(program).exported_program
         _trim()
         return text
@@ -270,19 +274,6 @@ def _saved_json(program: torch.export.ExportedProgram) -> bytes:
         return records.read(next(name for name in records.namelist() if name.endswith(ends)))
 
 
-@contextlib.contextmanager
-def without_gc() -> Generator[None, None, None]:
-    """Serialising makes many objects and no garbage: a search for it would take half of the
-    time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _any_container(dumps: Callable[..., object]) -> Callable[..., str]:
     """``treespec_dumps`` for containers of any class, also those that are not registered under a
     name for serialisation."""
@@ -319,6 +310,27 @@ def _with_int_lists(
             return {"as_int_lists": [[i if type(i) is int else -1 for i in it] for it in items]}
 
     return with_int_lists
+
+
+def _without_inductor(serialize_input: Callable[..., object]) -> Callable[..., object]:
+    """``serialize_input`` that does not import ``torch._inductor.ir``, a fifth of the time of the
+    first export of a process, to compare with three classes which no program to export has."""
+    name = "torch._inductor.ir"
+    code = getattr(serialize_input, "__code__", None)
+    if code is None or name not in code.co_names or name in sys.modules:
+        return serialize_input
+    classes = types.SimpleNamespace(Buffer=(), ReinterpretView=(), TorchBindObject=())
+    inductor = types.SimpleNamespace(_inductor=types.SimpleNamespace(ir=classes))
+
+    def imported(module: str, *rest: Any) -> object:
+        return inductor if module == name else builtins.__import__(module, *rest)
+
+    own = {**vars(builtins), "__import__": imported}
+    scope = {**vars(sys.modules[serialize_input.__module__]), "__builtins__": own}
+    own_function = cast(types.FunctionType, serialize_input)
+    return types.FunctionType(
+        code, scope, code.co_name, own_function.__defaults__, own_function.__closure__
+    )
 
 
 def _tree(spec: _pytree.Spec) -> dict[str, object]:

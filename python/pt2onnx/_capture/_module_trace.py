@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from .. import _serialize
+from .. import _garbage
 from . import _constants, _patches, _size_reads
 from ._jit import JitGraph, JitNode
 
@@ -224,7 +224,7 @@ def trace(
             "trace", {"_trace_module_map": lambda _: calls, "__call__": lambda _: call}
         ),
         _without_autocast_cache(),
-        _serialize.without_gc(),
+        _garbage.not_collected(),
     ):
         graph, _ = _C._create_graph_by_tracing(
             traced, values, no_name, False, False, None, [*own, *names]

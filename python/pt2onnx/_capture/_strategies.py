@@ -10,7 +10,7 @@ from typing import cast
 
 import torch
 
-from .. import _dynamic_axes, _errors, _leaves, _objects, _pytree, _serialize, _shapes, _symbolic
+from .. import _dynamic_axes, _errors, _garbage, _leaves, _objects, _pytree, _shapes, _symbolic
 from .._conditions import Condition
 from .._cx import Function
 from .._errors import ConversionError, OnnxExporterError, TorchExportError
@@ -105,7 +105,7 @@ class Capturer:
         shapes = _caches.broadcast_shapes(module, args, kwargs, shapes)
         shapes = _shapes.from_front_of_all(module, args, kwargs, shapes)
         self._model, self._steps = model, steps
-        with _serialize.without_gc():
+        with _garbage.not_collected():
             snapshot = Snapshot(module, args, kwargs)
         self._call = Call(module, args, kwargs, shapes, snapshot)
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
@@ -288,7 +288,7 @@ class Capturer:
         try:
             if _trace.has_dynamic_numbers(self._free):
                 raise NoMatch("a trace fixes numbers that are to be dynamic")
-            with _serialize.without_gc():
+            with _garbage.not_collected():
                 tracing = self._tracing(self._free)
                 notes = self._checked(tracing)
                 made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
