@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import itertools
 import operator
 import random
 import re
@@ -53,6 +54,9 @@ _LIST: Any = list
 _SET: Any = set
 _DEQUE: Any = collections.deque
 
+#: A value, what it holds, and the function that restores this.
+_Content = tuple[Any, Any, Callable[[Any, Any], None]]
+
 _Cache = type(functools.cache(lambda: None))
 _UNSET = object()
 
@@ -80,8 +84,11 @@ class Objects:
         #: the function that restores it.
         self._empty: list[Any] = []
         self._objects: list[tuple[Any, type, dict[str, object]]] = []
-        self._contents: list[tuple[Any, Any, Callable[[Any, Any], None]]] = []
+        self._contents: list[_Content] = []
         self._walk(roots)
+        #: The contents that are compared all at once, and the others.
+        self._plain = _PlainContents(self._contents)
+        self._others = [content for content in self._contents if not _is_plain(content)]
         for cache in (self._seen, self._kinds, self._slots, self._classes, self._files):
             cache.clear()
 
@@ -95,7 +102,7 @@ class Objects:
                 with contextlib.suppress(Exception):
                     object.__setattr__(value, "__class__", cls)
                     object.__setattr__(value, "__dict__", attributes)
-        for value, old, restore in self._contents:
+        for value, old, restore in self._others if self._plain.are_same() else self._contents:
             try:
                 restore(value, old)
             except Exception:
@@ -340,6 +347,43 @@ class Objects:
             and not (isinstance(value, type) and value.__module__ != name)
             and not (isinstance(value, types.ModuleType) and not _is_of_user(value))
         )
+
+
+class _PlainContents:
+    """The contents of dicts, lists and classes, which most runs leave as they are.
+
+    Args:
+        contents: All contents.
+    """
+
+    def __init__(self, contents: Iterable[_Content]) -> None:
+        plain = [content[0] for content in contents if _is_plain(content)]
+        own = [vars(value) if isinstance(value, type) else value for value in plain]
+        self._maps: list[Any] = [value for value in own if type(value) is not list]
+        self._lists: list[Any] = [value for value in own if type(value) is list]
+        self._old = self._now()
+
+    def are_same(self) -> bool:
+        """Whether all hold the same objects, in order."""
+        old, now = self._old, self._now()
+        return old[0] == now[0] and _same(old[1], now[1])
+
+    def _now(self) -> tuple[list[int], list[object]]:
+        """The lengths of all, and what they hold."""
+        values = map(operator.methodcaller("values"), self._maps)
+        all_of = itertools.chain(self._lists, self._maps, values)
+        lengths = [*map(len, self._lists), *map(len, self._maps)]
+        return lengths, [*itertools.chain.from_iterable(all_of)]
+
+
+def _is_plain(content: _Content) -> bool:
+    """Whether a content is that of a built-in class, and is restored as a whole."""
+    value, old, restore = content
+    if restore is _restore_class:
+        now: Any = vars(value)
+        return len(now) == len(old)
+    wholes = (_restore_dict, _restore_list, _restore_globals)
+    return type(value) in (dict, list) and restore in wholes
 
 
 def _dict_of(value: object) -> dict[str, object] | None:
