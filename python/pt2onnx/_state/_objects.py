@@ -379,9 +379,8 @@ class _PlainContents:
 def _is_plain(content: _Content) -> bool:
     """Whether a content is that of a built-in class, and is restored as a whole."""
     value, old, restore = content
-    if restore is _restore_class:
-        now: Any = vars(value)
-        return len(now) == len(old)
+    if isinstance(value, type):
+        return len(vars(value)) == len(old)
     wholes = (_restore_dict, _restore_list, _restore_globals)
     return type(value) in (dict, list) and restore in wholes
 
