@@ -21,24 +21,8 @@ EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 #: Archives; two have one name in different folders.
 NAMES = [*(f"m{number}" for number in range(12)), "nested/m0"]
 
-#: Runs a command line on a cluster of two nodes, and ends with its exit code. A third word is the
-#: number of records after which the command is killed.
-CLUSTER = """
-import glob, subprocess, sys, time
-from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-cluster.add_node(num_cpus=1)
-cluster.wait_for_nodes()
-example, archives, out, until = sys.argv[1:]
-command = subprocess.Popen([sys.executable, example, archives, out, "--address", cluster.address])
-while command.poll() is None:
-    time.sleep(0.02)
-    if len(glob.glob(out + "/*.json")) >= int(until):
-        command.kill()
-code = command.wait()
-cluster.shutdown()
-sys.exit(abs(code))
-"""
+#: Runs the example on a cluster, and kills it after some records.
+CLUSTER = pathlib.Path(__file__).with_name("ray_cluster.py")
 
 
 class Fleet(support.Test):
@@ -70,8 +54,7 @@ class Fleet(support.Test):
     @unittest.skipUnless(importlib.util.find_spec("ray"), "Ray is not installed")
     def test_ray_resumes(self) -> None:
         def run(until: int) -> int:
-            command = [sys.executable, "-c", CLUSTER, EXAMPLES / "ray_convert.py"]
-            words = [*command, self.archives, self.out, str(until)]
+            words = [sys.executable, CLUSTER, self.archives, self.out, until]
             return subprocess.run(list(map(str, words)), check=False).returncode
 
         self.assertNotEqual(run(3), 0)
