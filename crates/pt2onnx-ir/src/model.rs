@@ -55,6 +55,8 @@ pub struct Model {
     pub doc_string: Option<String>,
     /// Whether the source lines of a node's origins are written into its `doc_string`.
     pub source_lines: bool,
+    /// Whether the types of values that are no inputs or outputs are written.
+    pub inner_types: bool,
     /// `metadata_props` of the model.
     pub metadata: Metadata,
     /// `metadata_props` of the main graph.
@@ -87,6 +89,7 @@ impl Model {
             model_version: None,
             doc_string: None,
             source_lines: false,
+            inner_types: true,
             metadata: Metadata::new(),
             graph_metadata: Metadata::new(),
             functions: Vec::new(),

@@ -232,7 +232,8 @@ impl<'a> Cx<'a> {
         let values = nodes.flat_map(|id| self.model[id].outputs());
         let told = values.filter(move |&&value| {
             let data = &self.model[value];
-            data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value)
+            let inner = self.model.inner_types && !outputs.contains(&value);
+            inner && data.ty.is_some() && !data.is_left_out()
         });
         told.map(|&value| self.value_info(value))
     }

@@ -61,6 +61,8 @@ impl Reader {
         // Before, all models used the first opset.
         let unsaid = (self.ir_version < 3 && imports.is_empty()).then_some(1);
         let model = &mut self.model;
+        // ONNX Runtime fuses and reuses memory by what it knows of sizes, which can be slower.
+        model.inner_types = false;
         model.ir_version = Some(ir_version?).filter(|_| !unknown);
         model.opset = imports.shift_remove("").or(unsaid).unwrap_or(0);
         model.imports = imports;
@@ -140,6 +142,7 @@ impl Reader {
             infos.iter().map(|info| info.name().to_owned()).collect()
         };
         let (outputs, described) = (names(&proto.output), names(&proto.value_info));
+        self.model.inner_types |= !described.is_empty();
         // Statements with the outputs take precedence.
         let mut infos = Infos::default();
         for info in proto.output.into_iter().chain(proto.value_info) {

@@ -195,6 +195,23 @@ fn what_the_file_says_is_kept() {
     );
 }
 
+/// ONNX Runtime's plan depends on what is known of sizes: it stays as it was.
+#[test]
+fn types_of_inner_values_are_written_if_some_were_there() {
+    let mut m = small();
+    let g = m.graph.as_mut().unwrap();
+    g.node = vec![node("Add", &["x", "w"], &["a"]), node("Neg", &["a"], &["y"])];
+    for described in [vec![], vec![value("a", None)]] {
+        m.graph.as_mut().unwrap().value_info = described.clone();
+        let mut model = stable(&m);
+        let y = model.outputs()[0].value();
+        let a = model.values().find(|(_, d)| d.name.as_deref() == Some("a")).unwrap().0;
+        model[a].ty = model[y].ty.clone();
+        let written = ModelProto::decode(to_bytes(&model).unwrap()).unwrap();
+        assert_eq!(written.graph.unwrap().value_info, described);
+    }
+}
+
 #[test]
 fn outputs_of_equal_names_get_names_of_their_own() {
     let mut proto = small();
