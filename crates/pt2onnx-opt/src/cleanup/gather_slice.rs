@@ -9,7 +9,8 @@ use pt2onnx_tensor::Tensor;
 const MANY: usize = 64;
 
 pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
-    part_of_one(n)
+    only_part(n)
+        .or_else(|| part_of_one(n))
         .or_else(|| one_hot(n))
         .or_else(|| reshaped(n))
         .or_else(|| transposed(n))
@@ -79,6 +80,15 @@ fn part_along(n: &NodeView) -> Option<usize> {
     let source = n.node.input(0).filter(|_| n.node.is("Gather"))?;
     let one = n.shape(n.node.input(1)?)?.is_empty();
     one.then(|| eval::axis(attrs::Gather::read(n.node).ok()?.axis, n.shape(source)?.len()))?
+}
+
+/// `Squeeze(x)` instead of the only part of `x` along a dimension: nothing is copied.
+fn only_part(n: &NodeView) -> Option<Rewrite> {
+    let axis = part_along(n)?;
+    let [index] = n.ints(1)?[..] else { return None };
+    let source = n.node.input(0)?;
+    let one = n.shape(source)?.get(axis)?.as_int() == Some(1);
+    (one && matches!(index, 0 | -1)).then(|| n.become_view("Squeeze", source, &[axis as i64]))
 }
 
 /// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the other dimensions keep their order.

@@ -27,6 +27,10 @@ pub(super) fn rule(n: &NodeView) -> Option<Value> {
         _ if n.node.traits().contains(Traits::SHAPE_ONLY) => {
             n.same_shape(x, n.output()) && !n.checks_sizes()
         }
+        // Whole numbers.
+        "Floor" | "Ceil" | "Round" => {
+            n.producer(x).is_some_and(|p| matches!(p.node.op(), "Floor" | "Ceil" | "Round"))
+        }
         "Expand" => {
             n.same_shape(x, n.output()) || (ones(n) && n.ints(1)?.len() <= n.shape(x)?.len())
         }

@@ -1,16 +1,21 @@
 //! Guards that change nothing: against NaN that come in another way, against queries without keys
-//! where all have some.
+//! where all have some, against signs of zeros that nothing looks at.
 
 use super::{NodeView, Rewrite, eval};
-use crate::{analysis::number_of, masks};
-use pt2onnx_ir::{Attributes, Value, attrs};
+use crate::{
+    analysis::{every, number_of},
+    masks,
+};
+use pt2onnx_ir::{Attributes, Model, Use, Value, attrs};
+use pt2onnx_tensor::DType;
 
 /// Masks of up to this many bytes are read.
 const READ: usize = 1 << 20;
 
 pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     match n.node.op() {
-        "Where" => negated(n).or_else(|| hidden(n).map(|weights| n.replace_with(weights))),
+        "Where" => negated(n)
+            .or_else(|| hidden(n).or_else(|| unsigned(n)).map(|kept| n.replace_with(kept))),
         "Add" | "Sub" | "Mul" | "Div" => twice(n),
         _ => None,
     }
@@ -63,4 +68,32 @@ fn hidden(n: &NodeView) -> Option<Value> {
     let read = |v: &Value| n.model[*v].constant().is_some_and(|t| t.nbytes() <= READ);
     let mask = sum.node.inputs().iter().flatten().copied().find(read)?;
     masks::has_keys(n.model, mask).then_some(weights)
+}
+
+/// The difference `d = a - b` without the sign of `a` where it is 0, `Where(Cast(d), d, a * 0)`, if
+/// no reader looks at that sign. Where `a` is infinite, `d` is not 0.
+fn unsigned(n: &NodeView) -> Option<Value> {
+    let made_by = |input, op: &str| n.producer(n.node.input(input)?).filter(|p| p.node.is(op));
+    let (cast, difference, zero) = (made_by(0, "Cast")?, made_by(1, "Sub")?, made_by(2, "Mul")?);
+    let d = difference.output();
+    let is_zero = number_of(n.model, zero.node.input(1)?)?.1 == 0.0;
+    let matches = is_zero
+        && cast.node.input(0) == Some(d)
+        && n.dtype(cast.output()) == Some(DType::Bool)
+        && zero.node.input(0) == difference.node.input(0)
+        && n.same_shape(d, n.output());
+    let unseen = || n.model[n.output()].uses().all(|at| ignores_sign_of_zero(n.model, at));
+    (matches && unseen()).then_some(d)
+}
+
+/// Whether a reader's result is the same for 0 and -0.
+fn ignores_sign_of_zero(model: &Model, at: Use) -> bool {
+    let Some((id, input)) = at.input() else { return false };
+    let node = &model[id];
+    let other = || node.input(1 - input).and_then(|v| model[v].constant());
+    match node.op() {
+        "Equal" | "Less" | "Greater" | "LessOrEqual" | "GreaterOrEqual" => true,
+        "Add" | "Sub" => other().is_some_and(|t| every(t, |number| number != 0.0)),
+        _ => false,
+    }
 }
