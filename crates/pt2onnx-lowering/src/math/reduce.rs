@@ -161,7 +161,7 @@ pub fn extremes_with_nan(
     write: impl Fn(Value, Value) -> Value,
     write_flags: impl Fn(Value, Value) -> Value,
 ) -> Value {
-    let numbers = is_of_numbers(&cx.model(), x, FAR);
+    let numbers = is_made_of(&cx.model(), x, FAR, |number| !number.is_nan());
     let flags = |v| cx.cast(cx.is_nan(v), DType::I32);
     let before = if numbers { cx.full(&cx.shape(x), 0, DType::I32) } else { flags(x) };
     let flags = write_flags(before, flags(updates));
@@ -169,20 +169,40 @@ pub fn extremes_with_nan(
     cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
 }
 
+/// [`extremes_with_nan`] of the updates only, where `x` is finite ([`is_finite`]). Where there are
+/// updates, `add` first makes it `neutral`, an infinity, or NaN.
+pub fn extremes_in_place_of(
+    cx: &Cx,
+    [x, updates]: [Value; 2],
+    neutral: f64,
+    add: impl Fn(Value, Value) -> Value,
+    write: impl Fn(Value, Value) -> Value,
+) -> Value {
+    // 0 times an infinity is NaN; a third of the time of `Where`.
+    let numbers = cx.cast(cx.equal(updates, updates), cx.dtype(updates));
+    let start = add(x, cx.mul(numbers, neutral));
+    cx.select(cx.is_nan(start), start, write(start, updates))
+}
+
+/// Whether all elements of `x` are known to be finite.
+pub fn is_finite(cx: &Cx, x: Value) -> bool {
+    is_made_of(&cx.model(), x, FAR, f64::is_finite)
+}
+
 /// The most nodes through which constants are looked for, and the most elements of one.
 const FAR: usize = 4;
 const MOST: usize = 1 << 16;
 
-/// Whether no element of a value is NaN: it is made of constants of numbers.
-fn is_of_numbers(model: &Model, value: Value, far: usize) -> bool {
+/// Whether a value is made of constants of such numbers.
+fn is_made_of(model: &Model, value: Value, far: usize, are: fn(f64) -> bool) -> bool {
     if let Some(tensor) = model[value].constant() {
         let read = Some(tensor).filter(|t| t.numel() <= MOST).and_then(Tensor::to_doubles);
-        return read.is_some_and(|all| all.iter().all(|number| !number.is_nan()));
+        return read.is_some_and(|all| all.iter().all(|number| are(*number)));
     }
     let Some(node) = model.producer(value).map(|id| &model[id]).filter(|_| far > 0) else {
         return false;
     };
-    let of = |at| node.input(at).is_some_and(|input| is_of_numbers(model, input, far - 1));
+    let of = |at| node.input(at).is_some_and(|input| is_made_of(model, input, far - 1, are));
     match node.op() {
         "Expand" | "Reshape" => of(0),
         "ScatterElements" | "ScatterND" if node.attribute("reduction").is_none() => of(0) && of(2),

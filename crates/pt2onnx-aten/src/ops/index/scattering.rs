@@ -1,7 +1,7 @@
 //! Writes and reductions at indices along one dimension.
 
 use crate::math::division::floored_by_positive;
-use crate::math::reduce::{extremes_with_nan, highest, lowest};
+use crate::math::reduce::{extremes_in_place_of, extremes_with_nan, highest, is_finite, lowest};
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
@@ -133,20 +133,22 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
     };
     let (x, updates) = (cx.cast(x, computed), cx.cast(updates, computed));
     let shape = cx.shape(updates);
-    let from = if include_self {
-        x
-    } else {
-        let neutral = cx.full(&shape, reduction.neutral(computed), computed);
-        write(cx, x, axis, places, neutral, Reduction::None)
-    };
     let spreads =
         matches!(reduction, Reduction::Max | Reduction::Min) && cx.propagates_nan(updates);
-    let mut result = if spreads {
-        let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
-        let flags = write(Reduction::Max);
-        extremes_with_nan(cx, [from, updates], write(reduction), flags)
+    let by = |how| move |x, updates| write(cx, x, axis, places, updates, how);
+    let neutral = reduction.neutral(computed);
+    let from = || {
+        if include_self {
+            return x;
+        }
+        by(Reduction::None)(x, cx.full(&shape, neutral, computed))
+    };
+    let mut result = if !spreads {
+        by(reduction)(from(), updates)
+    } else if !include_self && is_finite(cx, x) {
+        extremes_in_place_of(cx, [x, updates], neutral.to_f64(), by(Reduction::Add), by(reduction))
     } else {
-        write(cx, from, axis, places, updates, reduction)
+        extremes_with_nan(cx, [from(), updates], by(reduction), by(Reduction::Max))
     };
     if reduction == Reduction::Mean {
         // One count for each element of `x`, or for each slice.

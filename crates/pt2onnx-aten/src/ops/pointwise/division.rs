@@ -91,10 +91,10 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     if !cx.dtype(a).is_float() {
         return Ok(cx.mod_(a, b, attrs::Mod::default()));
     }
-    let rest = match sign.filter(|b| POWERS.contains(b) && b.log2().fract() == 0.0) {
-        Some(power) => rest_of_power(cx, a, power),
-        None => cx.mod_(a, b, attrs::Mod { fmod: true }),
-    };
+    if let Some(power) = sign.filter(|b| POWERS.contains(b) && b.log2().fract() == 0.0) {
+        return Ok(rest_of_power(cx, a, power));
+    }
+    let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
     let other_sign = match sign {
         Some(b) if b > 0.0 => cx.less(rest, 0.0),
         Some(b) if b < 0.0 => cx.greater(rest, 0.0),
@@ -106,13 +106,13 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 /// The powers of two whose reciprocal all types have.
 const POWERS: RangeInclusive<f64> = 1.0..=16384.0;
 
-/// `a - b floor(a / b)` for a power of two: only the last step rounds, and a third of the time of
-/// `Mod`. It is `a` where the quotient is too small for a float: the sign is that of `a` there, and
-/// where it is 0.
+/// `a - b floor(a / b)` for a power of two, with the sign of `a` where it is 0: only the last step
+/// rounds, and a third of the time of `Mod`. Whole numbers have exact quotients, small ones not.
 fn rest_of_power(cx: &Cx, a: Value, b: f64) -> Value {
+    let whole = cx.floor(a);
     let whole = match b {
-        1.0 => cx.floor(a),
-        _ => cx.mul(cx.floor(cx.mul(a, 1.0 / b)), b),
+        1.0 => whole,
+        _ => cx.mul(cx.floor(cx.mul(whole, 1.0 / b)), b),
     };
     let rest = cx.sub(a, whole);
     cx.select(cx.cast(rest, DType::Bool), rest, cx.mul(a, 0.0))
@@ -121,26 +121,21 @@ fn rest_of_power(cx: &Cx, a: Value, b: f64) -> Value {
 checks! {
     // The quotient of a power of two is exact.
     "aten.remainder.Scalar(x: f32[s0], 8) -> f32[s0]" => "
-    val_0 = Mul (x, 0.125)
-    val_1 = Floor (val_0)
-    val_2 = Mul (val_1, 8.0)
-    val_3 = Sub (x, val_2)
-    val_4 = Cast <to: int = 9> (val_3)
-    val_5 = Mul (x, 0.0)
-    val_6 = Where (val_4, val_3, val_5)
-    val_7 = Less (val_6, 0.0)
-    val_8 = Add (val_6, 8.0)
-    remainder = Where (val_7, val_8, val_6)
+    val_0 = Floor (x)
+    val_1 = Mul (val_0, 0.125)
+    val_2 = Floor (val_1)
+    val_3 = Mul (val_2, 8.0)
+    val_4 = Sub (x, val_3)
+    val_5 = Cast <to: int = 9> (val_4)
+    val_6 = Mul (x, 0.0)
+    remainder = Where (val_5, val_4, val_6)
     ";
     "aten.remainder.Scalar(x: f32[s0], 1.0) -> f32[s0]" => "
     val_0 = Floor (x)
     val_1 = Sub (x, val_0)
     val_2 = Cast <to: int = 9> (val_1)
     val_3 = Mul (x, 0.0)
-    val_4 = Where (val_2, val_1, val_3)
-    val_5 = Less (val_4, 0.0)
-    val_6 = Add (val_4, 1.0)
-    remainder = Where (val_5, val_6, val_4)
+    remainder = Where (val_2, val_1, val_3)
     ";
     "aten.remainder.Scalar(x: f32[s0], 6.25) -> f32[s0]" => "
     val_0 = Mod <fmod: int = 1> (x, 6.25)
