@@ -99,6 +99,8 @@ pub struct Options {
     /// [`optimize_imported`](crate::optimize_imported) does so if
     /// [`replace_weights`](Self::replace_weights) is set.
     pub join_weights: bool,
+    /// Whether the model will be made one of float16.
+    pub to_float16: bool,
     /// The number of tokens of the longest sequence that a language model is run for: the target
     /// [`OrtGenai`](Target::OrtGenai) has tables with the angles of so many positions. Without it,
     /// angles are computed.

@@ -69,6 +69,7 @@ impl Default for Options {
             dedup_weights: false,
             share_weights: false,
             join_weights: false,
+            to_float16: false,
             max_positions: None,
             max_rounds: 16,
             stats: None,

@@ -21,9 +21,10 @@ pub(crate) static MERGE_LINEARS: Pass = Pass {
                   and Split. Only in models of other producers.",
     precondition: "The weights are constants that nothing else uses, or are computed from such, \
                    column by column, as those that are restored from integers. The nodes become \
-                   fewer. Layers whose biases stand behind a Reshape stay apart: in float16, \
-                   ONNX Runtime rounds what it splits. Queries, keys and values of a masked attention stay apart if they have \
-                   biases: ONNX Runtime replaces the whole attention.",
+                   fewer. In float16, layers whose biases stand behind a Reshape stay apart: \
+                   ONNX Runtime rounds what it splits. Queries, keys and values of a masked \
+                   attention stay apart if they have biases: ONNX Runtime replaces the whole \
+                   attention.",
     phase: Phase::Late,
     run: Run::Graph(run),
     ..Pass::FUSION
@@ -74,8 +75,9 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         }
         let each = 1 + kind.steps + usize::from(sums);
         let biased: Option<Vec<NodeId>> = group.iter().map(|layer| layer.sum).collect();
+        let half = options.to_float16 || kind.dtype == DType::F16;
         let left = biased.is_some_and(|sums| is_attention(model, &sums))
-            || group.iter().any(|layer| is_biased_later(model, layer.node));
+            || half && group.iter().any(|layer| is_biased_later(model, layer.node));
         let worth = each * group.len() > each + 1 && !left;
         changed |= worth && split(model, &kind, &group).is_some();
     }

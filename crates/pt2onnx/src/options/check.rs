@@ -3,7 +3,7 @@
 use super::{OptionError, Options};
 use crate::ir_version::IR_VERSIONS;
 use pt2onnx_aten::UnsupportedOps;
-use pt2onnx_compress::{Calibrated, Calibration, Quantize};
+use pt2onnx_compress::{Calibrated, Calibration, Precision, Quantize};
 use pt2onnx_opt::{OPSETS, Pass, Passes, Rules, Target};
 use pt2onnx_writer::{SaveOptions, Weights, is_alignment};
 use std::path::{Path, PathBuf};
@@ -207,6 +207,7 @@ impl Options {
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             dedup_weights: self.dedup_weights,
+            to_float16: self.precision == Precision::Float16,
             max_positions: self.max_positions,
             passes,
             ..pt2onnx_opt::Options::default()
