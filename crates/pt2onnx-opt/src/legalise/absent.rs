@@ -13,7 +13,7 @@ pub(super) fn replacement(op: &str) -> Option<Emit> {
         "Neg" => Some(negative),
         "Pad" => Some(padded),
         "Reciprocal" => Some(reciprocal),
-        "ReduceL2" => Some(euclidean),
+        "ReduceL1" | "ReduceL2" | "ReduceLogSum" | "ReduceSumSquare" => Some(by_sum),
         "ReduceLogSumExp" => Some(log_sum_exp),
         "Transpose" => Some(summed),
         _ => None,
@@ -126,13 +126,23 @@ fn summed(cx: &Builder, node: &Node) -> Emitted {
     Ok(vec![cx.emit1("Einsum", &[Some(x)], equation)])
 }
 
-/// `ReduceL2`: the root of the sum of squares.
-fn euclidean(cx: &Builder, node: &Node) -> Emitted {
-    let inputs = [Some(input(node, 0)?), node.input(1)];
-    if !cx.dtype(input(node, 0)?).is_float() {
+/// Norms and logarithms of sums, by `ReduceSum`.
+fn by_sum(cx: &Builder, node: &Node) -> Emitted {
+    let (x, op) = (input(node, 0)?, node.op());
+    if matches!(op, "ReduceL2" | "ReduceLogSum") && !cx.dtype(x).is_float() {
         return Err("it is of integers".into());
     }
-    Ok(vec![cx.sqrt(cx.emit1("ReduceSumSquare", &inputs, node.attributes.clone()))])
+    let terms = match op {
+        "ReduceL1" => cx.abs(x),
+        "ReduceLogSum" => x,
+        _ => cx.mul(x, x),
+    };
+    let sum = cx.emit1("ReduceSum", &[Some(terms), node.input(1)], node.attributes.clone());
+    Ok(vec![match op {
+        "ReduceL2" => cx.sqrt(sum),
+        "ReduceLogSum" => cx.log(sum),
+        _ => sum,
+    }])
 }
 
 /// `ReduceLogSumExp`, shifted by the maximum, without which the sum overflows. Infinite maxima

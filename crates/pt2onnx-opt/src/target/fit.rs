@@ -121,10 +121,10 @@ mod tests {
         let runtimes = [
             (&tensorrt::TENSORRT, 153),
             (&tract::TRACT, 161),
-            (&portable::PORTABLE, 118),
+            (&portable::PORTABLE, 114),
             (&portable::OPENVINO, 151),
             (&portable::RTEN, 128),
-            (&portable::MNN, 120),
+            (&portable::MNN, 116),
             (&portable::OPENCV, 137),
             (&iree::IREE, 126),
             (&tflite::TFLITE, 112),
