@@ -33,7 +33,7 @@ RUNTIMES = {
     "openvino": (["openvino==2026.4.1"], "openvino", 20),
     "rten": ([], "rten", 20),
     "mnn": (["MNN==3.6.1"], "mnn", 18),
-    "opencv": (["opencv-python-headless==5.0.0"], "opencv", 18),
+    "opencv": (["opencv-python-headless==5.0.0.93"], "opencv", 18),
     "iree": (["iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0"], "iree", 18),
     "tflite": (["onnx2tf==1.29.24", "ai-edge-litert==2.1.0", "tensorflow-cpu==2.19.1"], "tflite", 18),
     "web": (["npm:onnxruntime-web@1.30.0"], "web", 20),
