@@ -1,8 +1,9 @@
-//! Sinks a transpose or reshape through element-wise nodes to another one behind them.
+//! Sinks a transpose or reshape through element-wise nodes to another one behind them, and
+//! transposes that leave the last dimension also through its normalizations.
 
 use super::{NodeView, Rewrite, chain};
 use crate::rewrite::NodeEdit;
-use pt2onnx_ir::{Traits, Value};
+use pt2onnx_ir::{Traits, Value, attrs};
 
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
@@ -13,9 +14,11 @@ pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
     }
     let mut value = n.node.input(0)?;
     let mut between = Vec::new();
+    let mut normalised = false;
     loop {
         let made = n.producer(value).filter(|_| n.is_used_once(value) && between.len() < FAR)?;
         if let Some(&last) = between.first()
+            && (!normalised || leaves_last(&made))
             && let Some(mut rewrite) = chain::moves(n, &made, last)
         {
             let source = made.node.input(0)?;
@@ -23,8 +26,31 @@ pub(super) fn rule(n: &NodeView) -> Option<Rewrite> {
             return Some(rewrite);
         }
         between.push(value);
-        value = operand(&made)?;
+        let elementwise = operand(&made);
+        normalised |= elementwise.is_none();
+        value = elementwise.or_else(|| {
+            let last = leaves_last(n) && normalises_last(&made);
+            last.then(|| made.node.input(0))?
+        })?;
     }
+}
+
+/// Whether it is a `Transpose` that does not move the last dimension.
+fn leaves_last(n: &NodeView) -> bool {
+    let last = |perm: Vec<i64>| perm.last() == Some(&(perm.len() as i64 - 1));
+    n.node.is("Transpose") && n.perm().is_some_and(last)
+}
+
+/// Whether it normalises the last dimension, and computes nothing else.
+fn normalises_last(n: &NodeView) -> bool {
+    let axis = match n.node.op() {
+        "LayerNormalization" => attrs::LayerNormalization::read(n.node).map(|a| a.axis),
+        "RMSNormalization" => attrs::RMSNormalization::read(n.node).map(|a| a.axis),
+        _ => return false,
+    };
+    let vector = |v: &Value| n.shape(*v).is_some_and(|shape| shape.len() == 1);
+    let weights = n.node.inputs().iter().skip(1).flatten().all(vector);
+    axis.is_ok_and(|axis| axis == -1) && weights && n.node.outputs().len() == 1
 }
 
 /// The operand of a node that computes element by element.
