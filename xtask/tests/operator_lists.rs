@@ -11,6 +11,7 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("pt2onnx-lowering/src/math/complex/mod.rs", 1, "how ONNX Runtime moves transposes"),
     ("pt2onnx-opt/src/fuse/attention.rs", 1, "operators that the pass's measure counts"),
     ("pt2onnx-opt/src/fuse/grid.rs", 1, "operators that the pass's measure counts"),
+    ("pt2onnx-opt/src/fuse/packed_qkv.rs", 1, "what stands between a layer and its attention"),
     ("pt2onnx-opt/src/fuse/pad.rs", 1, "operators with the attribute `pads` that one fusion edits"),
     ("pt2onnx-opt/src/ort_reserved.rs", 1, "a step of a pattern"),
     ("pt2onnx-opt/src/target/cubic.rs", 1, "how ONNX Runtime moves transposes"),

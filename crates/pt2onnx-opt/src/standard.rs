@@ -38,6 +38,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::fold_input_scale::FOLD_INPUT_SCALE,
     &fuse::projections::PROJECTIONS,
     &fuse::merge_linears::MERGE_LINEARS,
+    &fuse::split_linears::SPLIT_LINEARS,
     &fuse::group_query_attention::GROUP_QUERY_ATTENTION,
     &fuse::packed_qkv::PACKED_QKV,
     &fuse::linear_attention::LINEAR_ATTENTION,

@@ -133,6 +133,17 @@ impl Columns {
         })
     }
 
+    /// Some of the columns. `None` where they are computed.
+    pub fn part(&self, from: usize, width: usize) -> Option<Self> {
+        match self {
+            Self::Own(tensor) => {
+                narrowed(tensor, tensor.rank().checked_sub(1)?, from, width).map(Self::Own)
+            }
+            Self::Rows(tensor) => narrowed(tensor, 0, from, width).map(Self::Rows),
+            Self::Shared(_) | Self::Computed(..) => None,
+        }
+    }
+
     fn tensor(&self) -> Option<&Tensor> {
         match self {
             Self::Own(tensor) | Self::Rows(tensor) | Self::Shared(tensor) => Some(tensor),
@@ -185,6 +196,14 @@ fn is_by_column(model: &Model, id: NodeId) -> bool {
             "DequantizeLinear" => scales() == Some(true),
             _ => false,
         }
+}
+
+/// The elements of a tensor with values from an index of an axis on, which are not copied.
+fn narrowed(tensor: &Tensor, axis: usize, from: usize, size: usize) -> Option<Tensor> {
+    let (mut shape, strides) = (tensor.shape().to_vec(), tensor.strides().into_owned());
+    *shape.get_mut(axis)? = size;
+    let start = tensor.offset() + from * strides.get(axis)?;
+    Tensor::strided(tensor.dtype(), shape, strides, start, tensor.storage()?.clone()).ok()
 }
 
 /// The contiguous matrix whose transpose a tensor is, as PyTorch stores weights of layers.

@@ -3,7 +3,7 @@
 
 use super::{Pass, Phase, Run, concat_columns::Columns};
 use crate::{
-    Changed, GraphMut, Options, Walk,
+    Changed, GraphMut, Options, Target, Walk,
     grouped::grouped,
     opsets::SIZES_AS_INPUTS,
     ort_reserved::{is_attention, is_quantized},
@@ -22,9 +22,9 @@ pub(crate) static MERGE_LINEARS: Pass = Pass {
     precondition: "The weights are constants that nothing else uses, or are computed from such, \
                    column by column, as those that are restored from integers. The nodes become \
                    fewer. In float16, layers whose biases stand behind a Reshape stay apart: \
-                   ONNX Runtime rounds what it splits. Queries, keys and values of a masked \
-                   attention stay apart if they have biases: ONNX Runtime replaces the whole \
-                   attention.",
+                   ONNX Runtime rounds what it splits. Two of the same width stay apart for the \
+                   targets `ort` and `ort-genai`. Queries, keys and values of a masked attention \
+                   stay apart if they have biases: ONNX Runtime replaces the whole attention.",
     phase: Phase::Late,
     run: Run::Graph(run),
     ..Pass::FUSION
@@ -78,7 +78,10 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         let half = options.to_float16 || kind.dtype == DType::F16;
         let left = biased.is_some_and(|sums| is_attention(model, &sums))
             || half && group.iter().any(|layer| is_biased_later(model, layer.node));
-        let worth = each * group.len() > each + 1 && !left;
+        // ONNX Runtime takes longer to copy halves than for a second product.
+        let halves = matches!(&group[..], [one, other] if one.width == other.width)
+            && Target::CONTRIB.contains(&options.target);
+        let worth = each * group.len() > each + 1 && !left && !halves;
         changed |= worth && split(model, &kind, &group).is_some();
     }
     changed
@@ -158,24 +161,34 @@ fn is_biased_later(model: &Model, id: NodeId) -> bool {
 /// One layer of those whose results these are, with the columns of all in this order: its result.
 /// The layers must be alike, and the results have no other users than `user`.
 pub(super) fn side_by_side(model: &mut Model, results: &[Value], user: NodeId) -> Option<Value> {
-    let mut group = Vec::new();
-    let mut kinds = Vec::new();
-    for &result in results {
+    let alone = |&v: &Value| model[v].only_use().is_some_and(|(other, _)| other == user);
+    let (kind, group) = results.iter().all(alone).then(|| alike(model, results))??;
+    Some(join(model, &kind, &group)?.result)
+}
+
+/// Makes one layer, whose result is split, of those with these results, if they are alike.
+pub(super) fn beside_split(model: &mut Model, results: &[Value]) -> Option<()> {
+    let (kind, group) = alike(model, results)?;
+    split(model, &kind, &group)
+}
+
+/// The layers whose results these are, if they can be joined.
+fn alike(model: &Model, results: &[Value]) -> Option<(Kind, Vec<Layer>)> {
+    let found = results.iter().map(|&result| {
         let last = model.producer(result)?;
         let is_layer = |id: &NodeId| matches!(model[*id].op(), "MatMul" | "Gemm");
         let mut operands = model[last].inputs().iter().flatten().filter_map(|&v| model.producer(v));
         let id = Some(last).filter(is_layer).or_else(|| operands.find(is_layer))?;
-        let (kind, layer) = layer(model, id)?;
-        let own = layer.sum.unwrap_or(id) == last;
-        (own && model[result].only_use()?.0 == user).then_some(())?;
-        kinds.push(kind);
-        group.push(layer);
-    }
-    let (kind, first) = (kinds.first()?, group.first()?);
-    let alike = kinds.iter().all(|other| other == kind)
-        && group.iter().all(|layer| layer.weight.are_like(&first.weight, model))
-        && group.iter().all(|layer| layer.sum.is_some() == first.sum.is_some());
-    alike.then(|| join(model, kind, &group))?.map(|joined| joined.result)
+        layer(model, id).filter(|(_, layer)| layer.sum.unwrap_or(id) == last)
+    });
+    let (mut kinds, group): (Vec<Kind>, Vec<Layer>) =
+        found.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let (kind, first) = (kinds.pop()?, group.first()?);
+    let same = |layer: &Layer| {
+        layer.weight.are_like(&first.weight, model) && layer.sum.is_some() == first.sum.is_some()
+    };
+    let fits = kinds.iter().all(|other| *other == kind) && group.iter().all(same);
+    fits.then_some((kind, group))
 }
 
 /// A layer with the columns of several.
@@ -186,29 +199,81 @@ struct Joined {
 }
 
 fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<Joined> {
-    let first = group.first()?.node;
+    let first = group.first()?;
     let weights: Vec<&Columns> = group.iter().map(|layer| &layer.weight).collect();
     let biases: Vec<&Columns> = group.iter().filter_map(|layer| layer.bias.as_ref()).collect();
     let (weight, bias) = (Columns::side_by_side(&weights)?, Columns::side_by_side(&biases));
     if bias.is_none() && !biases.is_empty() {
         return None;
     }
+    let width = group.iter().map(|layer| layer.width).sum();
+    let like = Layer { node: first.node, weight, bias, sum: first.sum, width };
+    let mut joined = made(model, kind, like);
+    let all = group.iter().flat_map(|layer| [Some(layer.node), layer.sum]).flatten();
+    joined.origins = all.flat_map(|node| model[node].origins.iter().copied()).collect();
+    joined.mark(model);
+    Some(joined)
+}
+
+/// A layer with this weight and bias in front of the node of such a layer, whose origins it has.
+fn made(model: &mut Model, kind: &Kind, like: Layer) -> Joined {
+    let first = like.node;
     let at = InsertPoint::Before(first);
-    let mut inputs = vec![Some(kind.x), Some(weight.insert(model, first))];
-    let bias = bias.map(|bias| bias.insert(model, first));
+    let mut inputs = vec![Some(kind.x), Some(like.weight.insert(model, first))];
+    let bias = like.bias.map(|bias| bias.insert(model, first));
     inputs.extend(bias.filter(|_| kind.bias).map(Some));
     let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
-    let mut nodes = vec![product];
-    if group.first()?.sum.is_some() {
-        let operands = [Some(model[product].outputs()[0]), bias];
-        nodes.push(model.add_node(at, "Add", &operands, Attributes::new(), 1));
+    let (mut nodes, mut result) = (vec![product], model[product].outputs()[0]);
+    let ty = widened(model, kind, first, like.width);
+    model[result].ty = ty.clone();
+    if like.sum.is_some() {
+        let sum = model.add_node(at, "Add", &[Some(result), bias], Attributes::new(), 1);
+        result = model[sum].outputs()[0];
+        model[result].ty = ty;
+        nodes.push(sum);
     }
-    let total = group.iter().map(|layer| layer.width).sum();
-    let made: Vec<Value> = nodes.iter().map(|&node| model[node].outputs()[0]).collect();
-    made.iter().for_each(|&value| model[value].ty = widened(model, kind, first, total));
-    let all = group.iter().flat_map(|layer| [Some(layer.node), layer.sum]).flatten();
-    let origins = all.flat_map(|node| model[node].origins.iter().copied()).collect();
-    Some(Joined { result: *made.last()?, nodes, origins }).inspect(|joined| joined.mark(model))
+    let own = [Some(first), like.sum].into_iter().flatten();
+    let origins = own.flat_map(|node| model[node].origins.iter().copied()).collect();
+    let made = Joined { result, nodes, origins };
+    made.mark(model);
+    made
+}
+
+/// Replaces a layer whose result `Split` halves, and nothing else uses, by two.
+pub(super) fn halve(model: &mut Model, id: NodeId) -> Option<()> {
+    let (kind, own) = layer(model, id)?;
+    let last = own.sum.unwrap_or(id);
+    let (user, _) = model[*model[last].outputs().first()?].only_use()?;
+    let split = Some(&model[user]).filter(|n| n.is("Split") && n.domain.is_empty())?;
+    let axis = attrs::Split::read(split).ok()?.axis;
+    let rank = model.shape(split.input(0)?)?.len() as i64;
+    let parts = <[Value; 2]>::try_from(split.outputs()).ok()?;
+    let width = own.width / 2;
+    let is_half =
+        |&v: &Value| model.shape(v).and_then(|shape| shape.last()?.as_int()) == Some(width as i64);
+    let fits = (axis == -1 || axis + 1 == rank) && parts.iter().all(is_half);
+    let halves = fits.then(|| [0, width].map(|from| own.part(from, width)))?;
+    let [Some(first), Some(second)] = halves else { return None };
+    for (part, half) in parts.into_iter().zip([first, second]) {
+        let made = made(model, &kind, half);
+        crate::rewrite::substitute(model, part, made.result);
+    }
+    for node in [Some(user), own.sum, Some(id)].into_iter().flatten() {
+        model.erase(node);
+    }
+    Some(())
+}
+
+impl Layer {
+    /// The layer of some of the columns.
+    fn part(&self, from: usize, width: usize) -> Option<Self> {
+        let bias = match &self.bias {
+            Some(bias) => Some(bias.part(from, width)?),
+            None => None,
+        };
+        let weight = self.weight.part(from, width)?;
+        Some(Self { node: self.node, weight, bias, sum: self.sum, width })
+    }
 }
 
 impl Joined {

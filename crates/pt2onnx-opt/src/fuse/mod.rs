@@ -38,6 +38,7 @@ mod rotary_tables;
 pub(crate) mod simplified_layer_norm;
 pub(crate) mod skip_rms_norm;
 pub(crate) mod split;
+pub(crate) mod split_linears;
 
 use crate::{
     Match, Measure,
