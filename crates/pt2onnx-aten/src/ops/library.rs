@@ -162,12 +162,25 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
         let end = cx.reshape(cx.gather(ends, group, 0), std::slice::from_ref(&one));
         let part = |v: Value, axis: i64| cx.slice_op(v, start, end, cx.ints(&[axis]), None);
         let one_of = |v: Value| cx.gather(v, group, 0);
-        let product = match kind {
+        let product = || match kind {
             Groups::Rows => cx.matmul(part(x, 0), one_of(weights)),
             Groups::Columns => cx.matmul(one_of(x), part(weights, 1)),
             Groups::Summed => cx.unsqueeze(cx.matmul(part(x, 1), part(weights, 0)), &[0]),
         };
-        vec![cx.identity(go_on), end, cx.concat(&[before, product], axis)]
+        let with_product = || cx.concat(&[before, product()], axis);
+        let joined = if kind == Groups::Summed {
+            with_product()
+        } else {
+            // An operator that takes the matrix of a group out copies it: most have no rows where
+            // experts get a single token.
+            let some = cx.reshape(cx.less(start, end), &[]);
+            let more = cx.region(&[], |_| vec![with_product()]);
+            let same = cx.region(&[], |_| vec![cx.identity(before)]);
+            let joined = cx.if_op(1, some, more, same)[0];
+            cx.set_type(joined, grown());
+            joined
+        };
+        vec![cx.identity(go_on), end, joined]
     });
     let none = cx.full(&results(nothing), 0, dtype);
     let groups = cx.dim(offsets, 0);
@@ -467,19 +480,27 @@ checks! {
     "aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]" => r#"
     val_0 = Cast <to: int = 7> (o)
     val_1 = Expand (0.0, [4, 0])
-    val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, int64[1] val_6, float[4,?] val_7) => (bool val_8, int64[1] val_9, float[4,"?1 + ?2"] val_10)
+    val_2, val_3 = Loop <body: graph = body (int64 val_4, bool val_5, int64[1] val_6, float[4,?] val_7) => (bool val_8, int64[1] val_9, float[4,?] val_10)
     {
       val_11 = Gather <axis: int = 0> (val_0, val_4)
       val_9 = Reshape (val_11, [1])
-      val_12 = Gather <axis: int = 0> (x, val_4)
-      val_13 = Slice (w, val_6, val_9, [1])
-      val_14 = MatMul (val_12, val_13)
+      val_12 = Less (val_6, val_9)
+      val_13 = Reshape (val_12, [])
+      val_10 = If <then_branch: graph = then_branch () => (float[4,"?1 + ?2"] val_14)
+      {
+        val_15 = Gather <axis: int = 0> (x, val_4)
+        val_16 = Slice (w, val_6, val_9, [1])
+        val_17 = MatMul (val_15, val_16)
+        val_14 = Concat <axis: int = 1> (val_7, val_17)
+      }, else_branch: graph = else_branch () => (float[4,?] val_18)
+      {
+        val_18 = Identity (val_7)
+      }> (val_13)
       val_8 = Identity (val_5)
-      val_10 = Concat <axis: int = 1> (val_7, val_14)
     }> (2, "", [0], val_1)
-    val_15 = Sub ([8], val_2)
-    val_16 = Concat <axis: int = 0> ([0], val_15)
-    _grouped_mm = Pad (val_3, val_16, "", [1])
+    val_19 = Sub ([8], val_2)
+    val_20 = Concat <axis: int = 0> ([0], val_19)
+    _grouped_mm = Pad (val_3, val_20, "", [1])
     "#;
 
     // A mask before the softcap.
