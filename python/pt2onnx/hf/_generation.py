@@ -68,7 +68,16 @@ def _decoder(model: Any, batch: int, length: int, past: int) -> Part:
     if stateful is None:
         cache = {"past_key_values": result.past_key_values, "use_cache": True}
         shapes |= {"past_key_values": {0: BATCH, 2: _PAST}, "use_cache": None}
-        return Part(model, {**kwargs, **cache}, shapes, one_token={**one, **cache})
+        places = [name for name, _ in _caches.named_tensors(result.past_key_values)]
+        return Part(
+            model,
+            {**kwargs, **cache},
+            shapes,
+            # A trace does not know them.
+            ["logits", *(f"present.{place}" for place in places)],
+            [*kwargs, *(f"past_key_values.{place}" for place in places)],
+            {**one, **cache},
+        )
     return Part(
         stateful,
         {"inputs": own, "states": stateful.states},

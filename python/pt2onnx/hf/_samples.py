@@ -47,7 +47,7 @@ def write(path: str, part: Part, rows: numpy.ndarray[Any, Any]) -> None:
         ValueError: The model has other inputs than tokens and a cache of keys.
     """
     cache = part.kwargs.get("past_key_values")
-    if cache is None or part.input_names is not None:
+    if cache is None:
         raise ValueError(
             "calibration_text is for decoders with a cache of keys and values: give "
             "calibration_data, arrays of all inputs"
