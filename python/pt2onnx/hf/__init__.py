@@ -102,6 +102,7 @@ def export(
     layout: Literal["optimum", "genai", "transformers.js"] | None = None,
     dtypes: Sequence[str] | None = None,
     merge_decoders: bool = False,
+    all_logits: bool = False,
     calibration_text: str | None = None,
     verify: bool = False,
     **options: Any,
@@ -131,6 +132,9 @@ def export(
             ``["fp32"]``.
         merge_decoders: Whether both decoders of an encoder-decoder model are also one file,
             ``decoder_model_merged.onnx``, whose input ``use_cache_branch`` chooses.
+        all_logits: Whether a model for onnxruntime-genai returns the logits of all tokens, as those
+            for other runtimes do. It reads those of the last token of each row, which are what it
+            gets by default: a prompt then takes less time and memory.
         calibration_text: With ``quantize="int4"``, a text like those that a decoder will get, some
             ten thousand tokens: the model reads it first, and weights make up for the errors of
             others (GPTQ). ``calibration_data`` has the same from files of arrays.
@@ -161,6 +165,7 @@ def export(
         layout,
         dtypes,
         merge_decoders,
+        all_logits,
         calibration_text,
         verify,
         options,

@@ -101,6 +101,11 @@ def _export(words: list[str]) -> int:
         help="write both decoders of an encoder-decoder model into one file, too",
     )
     parser.add_argument(
+        "--all-logits",
+        action="store_true",
+        help="for ort-genai, return the logits of all tokens, not of the last one of each text",
+    )
+    parser.add_argument(
         "--verify", action="store_true", help="compare the result with the model in ONNX Runtime"
     )
     given = parser.parse_args(words)
@@ -120,6 +125,7 @@ def _export(words: list[str]) -> int:
         layout=given.layout,
         dtypes=given.dtypes.split(",") if given.dtypes else None,
         merge_decoders=given.merge_decoders,
+        all_logits=given.all_logits,
         calibration_text=text,
         verify=given.verify,
         **{name: value for name, value in named.items() if value is not None},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -19,6 +20,7 @@ from . import (
     _generation,
     _heads,
     _json,
+    _last,
     _lengths,
     _options,
     _samples,
@@ -51,6 +53,7 @@ def export(
     layout: str | None,
     dtypes: Sequence[str] | None,
     merge_decoders: bool,
+    all_logits: bool,
     calibration_text: str | None,
     verify: bool,
     options: Mapping[str, Any],
@@ -73,6 +76,7 @@ def export(
         context = _genai.context_length(loaded)
         rows = _samples.tokens(calibration_text, tokenizer, source, context)
     writer = _Writer(loaded, of, chosen, given, verify, rows)
+    last = chosen == "genai" and not all_logits
     parent = os.path.dirname(folder)
     os.makedirs(parent, exist_ok=True)
     # Scans of loops have no gradients.
@@ -80,10 +84,10 @@ def export(
         links: dict[Any, _mapped.Place] = {}
         if source is not None and given.get("weights") == "link":
             links = _checkpoints.linked(source, folder, temporary, loaded)
-        with _mapped.at(links):
+        with _mapped.at(links), _last.only_last(loaded) if last else contextlib.nullcontext():
             made = writer.models(temporary, tokenizer, merge_decoders)
         if verify:
-            _verify.check(loaded, of, made, _models(temporary, chosen))
+            _verify.check(loaded, of, made, _models(temporary, chosen), chosen == "genai")
         if chosen == "transformers.js":
             made |= writer.variants(temporary, made, types)
         writer.settings(temporary, source, tokenizer)

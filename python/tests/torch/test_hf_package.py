@@ -33,6 +33,19 @@ LLAMA = (
         "eos_token_id": 2,
     },
 )
+XGLM = (
+    "XGLMForCausalLM",
+    "XGLMConfig",
+    {
+        "vocab_size": 99,
+        "d_model": 32,
+        "ffn_dim": 37,
+        "num_layers": 1,
+        "attention_heads": 4,
+        "max_position_embeddings": 64,
+        "eos_token_id": 2,
+    },
+)
 T5 = hf_models.GENERATORS[0]
 HALVES = ("decoder", "encoder")
 
@@ -78,6 +91,21 @@ def test_masks_are_as_long_as_the_text_and_its_past(target, tmp_path, recwarn):
     }
     assert shapes["attention_mask"] == ["batch_size", "past_sequence_length + sequence_length"]
     assert not [one for one in recwarn if isinstance(one.message, pt2onnx.OnnxExporterWarning)]
+
+
+def test_a_traced_decoder_has_its_names(tmp_path):
+    """The lengths that its table of positions allows are too few for torch.export."""
+    model = generator(XGLM)
+    program = pt2onnx.hf.export(model, tmp_path, verbose=False)["model"]
+    assert program.output_names == ["logits", "present.0.key", "present.0.value"]
+    assert_tokens(model, tmp_path)
+
+
+def test_a_folder_for_genai_gives_the_tokens(tmp_path):
+    """Its rows are not filled on the left."""
+    options = {"target": "ort-genai", "verify": True, "verbose": False}
+    program = pt2onnx.hf.export(generator(LLAMA), tmp_path, **options)["model"]
+    assert str(program.model.graph.outputs[0].shape[1]) == "1"
 
 
 @pytest.mark.parametrize("row", hf_models.STATEFUL, ids=lambda row: row[0])
