@@ -4,7 +4,8 @@
 
 Needs torch, transformers, onnxruntime and onnxruntime-genai; optimum's column needs optimum-onnx in the folder that `--optimum` names.
 Models have random weights, of two sizes each, in float32 and with weights of 4 bits. Sessions have one thread and take turns: a token
-after so many others, and a prompt of so many tokens. Printed are medians of milliseconds of CPU, with the ratio of ours to the
+after so many others, and a prompt of so many tokens. All products with weights have 4 bits in both (`mixed=False`). Ours computes the logits
+of a prompt's last token, the builder those of all, as both do by default; `--all-logits` makes ours do the same. Printed are medians of milliseconds of CPU, with the ratio of ours to the
 builder's, and the seconds of CPU of the exports. A tool that does not export a model has no numbers in its rows.
 """
 
@@ -36,6 +37,22 @@ WIDTHS = (512, 1024)
 STEPS = {"decode": ((16, 1), (512, 1), (2048, 1)), "prefill": ((0, 16), (0, 512), (0, 2048))}
 
 
+#: Runs the builder, whose Gemma 3 reads the configuration as transformers 4 had it.
+BUILDER = """
+import runpy, transformers
+read = transformers.AutoConfig.from_pretrained
+def older(*args, **kwargs):
+    config = read(*args, **kwargs)
+    angles = getattr(config, "rope_parameters", None) or {}
+    if "sliding_attention" in angles:
+        config.rope_local_base_freq = angles["sliding_attention"]["rope_theta"]
+        config.rope_parameters = angles["full_attention"]
+    return config
+transformers.AutoConfig.from_pretrained = older
+runpy.run_module("onnxruntime_genai.models.builder", run_name="__main__")
+"""
+
+
 def saved_model(name, width, layers, folder):
     """Saves a model with its tokenizer, and returns it."""
     import torch
@@ -62,27 +79,29 @@ def saved_model(name, width, layers, folder):
     return module
 
 
-def export(name, module, source, folder, quantize, optimum):
+def export(name, module, source, folder, quantize, given):
     """Exports by all, and returns the folders by tool, with the seconds of CPU."""
     import pt2onnx
     import torch
 
     found = {}
     start = time.process_time()
-    options = {"quantize": "int4", "block_size": 32} if quantize else {}
+    options = {"quantize": "int4", "block_size": 32, "mixed": False} if quantize else {}
+    options["all_logits"] = given.all_logits
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pt2onnx.hf.export(module, folder / "pt2onnx", target="ort-genai", verbose=False, **options)
     found["pt2onnx"] = (folder / "pt2onnx", time.process_time() - start)
     precision = "int4" if quantize else "fp32"
-    builder = ["onnxruntime_genai.models.builder", "-i", source, "-o", folder / "builder", "-p", precision, "-e", "cpu"]
+    builder = ["-c", BUILDER, "-i", source, "-o", folder / "builder", "-p", precision, "-e", "cpu"]
     others = {"builder": (builder, {})}
-    if optimum and not quantize:
+    if given.optimum and not quantize:
         task = ["--task", "text-generation-with-past"]
-        others["optimum"] = (["optimum.exporters.onnx", "--model", source, *task, folder / "optimum"], {"PYTHONPATH": optimum})
+        words = ["-m", "optimum.exporters.onnx", "--model", source, *task, folder / "optimum"]
+        others["optimum"] = (words, {"PYTHONPATH": given.optimum})
     for tool, (words, environment) in others.items():
         try:
-            found[tool] = (folder / tool, seconds_of([sys.executable, "-m", *words], environment))
+            found[tool] = (folder / tool, seconds_of([sys.executable, *words], environment))
         except subprocess.CalledProcessError:
             print(f"{tool} does not export {name}", file=sys.stderr)
     return found
@@ -109,6 +128,8 @@ class Decoder:
         self.shared = shared
         width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self.cache = (1, config.num_key_value_heads, width)
+        # The builder's caches of windows have at least their size.
+        self.window = getattr(config, "sliding_window", None) or 0
         self.session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
         self.inputs = [given.name for given in self.session.get_inputs()]
 
@@ -130,7 +151,7 @@ class Decoder:
         for name in self.inputs:
             if not name.startswith("past_key_values."):
                 continue
-            length = past + new if self.shared else past
+            length = max(past + new, self.window) if self.shared else past
             bind(name, numbers.standard_normal((batch, heads, length, width), numpy.float32))
             present = name.replace("past_key_values", "present")
             if self.shared:
@@ -160,6 +181,8 @@ def main():
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--optimum")
+    parser.add_argument("--all-logits", action="store_true")
+    parser.add_argument("--reverse", action="store_true", help="make the sessions in the other order: the last one can be faster")
     given = parser.parse_args()
     print("| model | weights | tokens | pt2onnx, ms | builder, ms | ratio | optimum, ms |\n| --- | --- | --- | ---: | ---: | ---: | ---: |")
     ratios = []
@@ -177,8 +200,9 @@ def compared(name, width, module, folder, quantize, given):
     """Prints the rows of a model, and returns the ratios."""
     weights = "int4" if quantize else "float32"
     (folder / weights).mkdir()
-    found = export(name, module, folder / "source", folder / weights, quantize, given.optimum)
-    decoders = {tool: Decoder(path, tool != "optimum", module.config) for tool, (path, _) in found.items()}
+    found = export(name, module, folder / "source", folder / weights, quantize, given)
+    tools = list(found)[:: -1 if given.reverse else 1]
+    decoders = {tool: Decoder(found[tool][0], tool != "optimum", module.config) for tool in tools}
     ratios = []
     for kind, steps in STEPS.items():
         for past, new in steps:
