@@ -5,7 +5,7 @@
 
 use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
-use crate::math::elementary::{exact_sigmoid, log_of};
+use crate::math::elementary::{exact_sigmoid, log_of, log1p_of};
 use crate::math::reduce::reduced;
 use crate::meta::{self, typed, unknown};
 use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, arguments, checks, op};
@@ -61,7 +61,7 @@ fn mse_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
 /// `log(1 + exp(-x y))`
 fn soft_margin_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
     let (x, y) = cx.promote(x, y);
-    reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
+    reduced(cx, log1p_of(cx, cx.exp(cx.neg(cx.mul(x, y)))), reduction)
 }
 
 /// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100. A sigmoid is computed
@@ -294,6 +294,20 @@ fn meta_ranking_loss(cx: &Cx, args: RankingLoss) -> Lowered {
 }
 
 checks! {
+    // Far from the margin the loss is tiny, but not 0.
+    "aten.soft_margin_loss(x: f32[3], y: f32[3], 0) -> f32[3]" => "
+    val_0 = Mul (x, y)
+    val_1 = Neg (val_0)
+    val_2 = Exp (val_1)
+    val_3 = Cast <to: int = 11> (val_2)
+    val_4 = Add (val_3, double {1.0})
+    val_5 = Log (val_4)
+    val_6 = Cast <to: int = 1> (val_5)
+    val_7 = Abs (val_2)
+    val_8 = GreaterOrEqual (val_7, 1e-8)
+    soft_margin_loss = Where (val_8, val_6, val_2)
+    ";
+
     // Types are promoted.
     "aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]" => "
     val_0 = Cast <to: int = 1> (y)
