@@ -257,7 +257,7 @@ def compare(
     # A model without inputs gives arrays.
     is_array = type(found).__module__ == "numpy" and type(found).__name__ == "ndarray"
     tensor = _ort_torch.from_numpy(cast(Any, found)) if is_array else torch.as_tensor(found)
-    # Models return complex numbers as pairs, programs that PyTorch runs as they are.
+    # Models return complex numbers as pairs, PyTorch does not.
     a = _real(tensor.detach().cpu())
     if exact_type and a.dtype != b.dtype:
         text = f"its type is {a.dtype}, expected {b.dtype}"

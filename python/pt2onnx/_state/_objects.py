@@ -350,7 +350,7 @@ class Objects:
 
 
 class _PlainContents:
-    """The contents of dicts, lists and classes, which most runs leave as they are.
+    """The contents of dicts, lists and classes, which most runs do not change.
 
     Args:
         contents: All contents.

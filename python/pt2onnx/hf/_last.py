@@ -19,7 +19,7 @@ def only_last(model: Any) -> Generator[None, None, None]:
     right.
 
     Args:
-        model: The model of transformers. One whose head is no module stays as it is.
+        model: The model of transformers. One without a head that is a module returns all logits.
     """
     head: Any = model.get_output_embeddings()
     masks: list[torch.Tensor] = []

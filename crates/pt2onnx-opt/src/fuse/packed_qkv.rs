@@ -69,7 +69,7 @@ fn columns(model: &Model, part: Value) -> Option<(Value, i64, i64)> {
     (last && from >= 0).then_some((x, from, from.checked_add(width(part)?)?))
 }
 
-/// What a value is computed of by operators that keep the elements of a head together.
+/// The value that another is computed of by operators that keep the elements of a head together.
 fn layer(model: &Model, mut value: Value) -> Value {
     let between = ["Reshape", "Transpose", "RMSNormalization", "RotaryEmbedding"];
     while let Some(id) = model.producer(value)
