@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
@@ -149,13 +149,9 @@ pub fn bench(options: &Options) -> Result<()> {
         println!("{table}");
         page::section("growth", &table)?;
     }
-    ensure!(
-        bench.python.is_some() || !options.parts.contains(&Part::Python),
-        "PT2ONNX_TORCH_PYTHON has to name an interpreter with PyTorch"
-    );
-    if wanted(Part::Python)
-        && let Some(python) = &bench.python
-    {
+    let is_named = options.parts.contains(&Part::Python);
+    if is_named || (wanted(Part::Python) && bench.python.is_some()) {
+        let python = bench.python()?;
         if options.pt2onnx.is_none() {
             package::build(&["--release"])?;
         }
@@ -224,6 +220,11 @@ struct Bench {
 }
 
 impl Bench {
+    /// The interpreter with PyTorch.
+    fn python(&self) -> Result<&Path> {
+        self.python.as_deref().context("PT2ONNX_TORCH_PYTHON is not set")
+    }
+
     /// Measures narrow decoders, for which the graph takes nearly all the time.
     fn layers(&self, layers: &[u64]) -> Result<Vec<(u64, Row)>> {
         let rows = layers.iter().map(|&layers| {
@@ -306,7 +307,7 @@ impl Bench {
     /// Exports by optimum-onnx, which needs an older transformers: both are installed into a
     /// separate folder first. Returns the table.
     fn optimum(&self, only: &[String]) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let python = self.python()?;
         let packages = packages(python, "optimum_onnx", &self.folder.join("optimum"))
             .context("optimum-onnx cannot be installed, so that its exports are not measured")?;
         self.exports("optimum_onnx", &[packages], only)
@@ -324,7 +325,7 @@ impl Bench {
 
     /// Decoders in ONNX Runtime, those of optimum too if it can be installed. Returns the table.
     fn decoders(&self, only: &[String]) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let python = self.python()?;
         let mut command = self.script("decoders", &[])?;
         match packages(python, "optimum_onnx", &self.folder.join("optimum")) {
             Ok(optimum) => {
@@ -343,7 +344,7 @@ impl Bench {
 
     /// A script of `bench/`, which finds the Python module and packages in these folders.
     fn script(&self, name: &str, packages: &[PathBuf]) -> Result<Command> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let python = self.python()?;
         let own = root().join("python");
         let mut command = Command::new(python);
         command.env("PYTHONPATH", env::join_paths(packages.iter().chain([&own]))?);
@@ -355,7 +356,7 @@ impl Bench {
     /// Compresses models, also with other tools, which are installed into a separate folder
     /// first. Returns the tables.
     fn compress(&self, layers: usize) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let python = self.python()?;
         let folder = self.folder.join("compress");
         let packages = packages(python, "compress", &folder)?;
         let mut command = Command::new(python);
@@ -367,7 +368,7 @@ impl Bench {
 
     /// Measures the optimiser on graphs of several sizes.
     fn growth(&self) -> Result<String> {
-        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let python = self.python()?;
         let mut command = Command::new(python);
         command.arg(root().join("bench/growth.py")).arg("--bin").arg(&self.pt2onnx);
         output(command.args(["--runs", &self.runs.to_string()]))
