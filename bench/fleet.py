@@ -22,7 +22,7 @@ CLUSTER = pathlib.Path(__file__).parents[1] / "python/tests/ray_cluster.py"
 def seconds(*words):
     """How long a command takes, and its exit code."""
     start = time.perf_counter()
-    code = subprocess.run([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    code = subprocess.run([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL).returncode
     return time.perf_counter() - start, code
 
 
