@@ -7,8 +7,8 @@ import gc
 import threading
 from collections.abc import Generator
 
-#: After how many new objects a collection starts in ``collected_rarely``. Python's 700 take a sixth
-#: of the time of torch.export; with these, garbage is a few MB.
+#: After how many new objects a collection starts in ``collected_rarely``. After Python's 700, it is
+#: a good part of the time of torch.export; without a number, garbage would have no bound.
 _OBJECTS = 50_000
 
 

@@ -313,8 +313,8 @@ def _with_int_lists(
 
 
 def _without_inductor(serialize_input: Callable[..., object]) -> Callable[..., object]:
-    """``serialize_input`` that does not import ``torch._inductor.ir``, a fifth of the time of the
-    first export of a process, to compare with three classes which no program to export has."""
+    """``serialize_input`` that does not import ``torch._inductor.ir``, which the first export of a
+    process waits for, to compare with three classes which no program to export has."""
     name = "torch._inductor.ir"
     code = getattr(serialize_input, "__code__", None)
     if code is None or name not in code.co_names or name in sys.modules:

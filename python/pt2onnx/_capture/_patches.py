@@ -182,7 +182,7 @@ PATCHES = (
         "torch._export.serde.serialize:GraphModuleSerializer",
         "serialize_input",
         "2.6-",
-        "versions before 2.14 do not know lists of lists of ints",
+        "versions before 2.14 do not know lists of lists of ints, all import Inductor",
     ),
     Patch(
         "serialize",
