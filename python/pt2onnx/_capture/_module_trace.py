@@ -82,6 +82,11 @@ class ModuleTrace:
         _C._jit_pass_dce(graph)
         self._reads = graph
 
+    @property
+    def read_operators(self) -> int:
+        """How many operators ``reads`` runs."""
+        return 0 if self._reads is None else sum(1 for _ in self._reads.nodes())
+
     def reads(self, *tensors: torch.Tensor) -> Sequence[torch.Tensor]:
         """The sizes that Python would read for other arguments, if it went the same way."""
         if self._reads is None:

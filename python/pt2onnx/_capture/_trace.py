@@ -520,6 +520,11 @@ def graphs(code: Any) -> Iterator[JitGraph]:
             yield module._get_method(name).graph
 
 
+def operators(code: Any) -> int:
+    """How many operators a trace runs."""
+    return sum(1 for graph in graphs(code) for _ in graph.nodes())
+
+
 def _input_names(paths: Sequence[str]) -> list[str]:
     """The names of the inputs of a trace, by the paths of the values."""
     taken: set[str] = set()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import time
 from collections.abc import Iterable
 
 import torch
@@ -14,6 +13,7 @@ import torch
 from .._conditions import FAR
 from .._sizes import Sizes
 from . import _trace
+from ._budget import Budget
 from ._jit import JitGraph
 from ._module_trace import ModuleTrace
 from ._torch_export import Call
@@ -51,14 +51,14 @@ class Borders:
     points: list[dict[str, int]]
 
 
-def borders(traced: Traced, sizes: Sizes, most: float, deadline: float) -> Borders:
+def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Borders:
     """The sizes at which a trace is compared, as its code reads sizes.
 
     Args:
         traced: The trace.
         sizes: The dynamic dimensions.
         most: How many elements the arguments may have.
-        deadline: When to look at no more sizes, in seconds of CPU time.
+        budget: When to look at no more sizes.
     """
     points = _beside_numbers(traced, sizes)
     points += _exchanged(sizes) if traced.sizes.branches else ()
@@ -68,10 +68,13 @@ def borders(traced: Traced, sizes: Sizes, most: float, deadline: float) -> Borde
         return Borders([], points)
     found, same = dict[_Reads, dict[str, int]](), list[dict[str, int]]()
     looked_at = (*points, *sizes.generic(), *sizes.borders((), _LOOKED_AT))
+    assert isinstance(traced.code, ModuleTrace)
+    operators = traced.code.read_operators
     for point in looked_at:
-        if time.process_time() > deadline:
+        if budget.is_spent:
             break
         if sizes.elements(point) <= most:
+            budget.spend(operators)
             read = reads(traced, sizes, point)
             found.setdefault(read, point)
             if read == known:

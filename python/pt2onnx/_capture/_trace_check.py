@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -12,6 +11,7 @@ import torch
 from .. import _examples, _leaves, _shapes
 from .._sizes import Sizes
 from . import _trace, _trace_borders
+from ._budget import Budget
 from ._jit import JitGraph, JitType
 from ._torch_export import Call
 from ._trace import Traced
@@ -37,14 +37,13 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
     _far,
 )
 
-#: Seconds of CPU time that comparing may take, if tracing took less.
-_BUDGET = 0.2
+#: Seconds of CPU time that comparing may take, if tracing took less, and how many operators of the
+#: trace run in any case.
+_SECONDS, _OPERATORS = 0.2, 1 << 12
 
-#: Seconds of CPU time in which sizes are looked at.
-_LOOKING = 0.01
-
-#: The part of the time of tracing, if that is longer.
-_LOOKING_PART = 1 / 8
+#: Seconds of CPU time in which sizes are looked at, the part of the time of tracing, if that is
+#: longer, and how many operators run in any case.
+_LOOKING, _LOOKING_PART, _LOOKING_OPERATORS = 0.01, 1 / 8, 1 << 14
 
 #: Elements that may be compared in any case: the time for fewer depends on the operators more than
 #: on sizes.
@@ -88,17 +87,18 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     Raises:
         TraceWarning: The results differ.
     """
-    budget = max(_BUDGET, getattr(traced.code, "seconds", 0.0))
+    tracing = getattr(traced.code, "seconds", 0.0)
+    allowed = max(_SECONDS, tracing)
     seconds = traced.run.seconds if traced.run else 0.0
-    start = time.process_time() - seconds
+    budget = Budget(_OPERATORS, allowed - seconds)
+    operators = _trace.operators(traced.code)
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    most = sizes.elements(sizes.example) * budget / (2 * max(seconds, _SHORTEST))
+    most = sizes.elements(sizes.example) * allowed / (2 * max(seconds, _SHORTEST))
     most = max(most, _FEW)
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        looking = max(_LOOKING, _LOOKING_PART * getattr(traced.code, "seconds", 0.0))
-        deadline = time.process_time() + looking
-        looked = _trace_borders.borders(traced, sizes, most, deadline)
+        looking = Budget(_LOOKING_OPERATORS, max(_LOOKING, _LOOKING_PART * tracing))
+        looked = _trace_borders.borders(traced, sizes, most, looking)
     borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
     found: list[Exception | None] = []
@@ -113,19 +113,19 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
             raise
         # At two sizes that are no borders at least.
         enough = (at > len(borders) or not borders) and found.count(None) >= wanted
-        is_late = time.process_time() - start > budget
-        if enough or (is_late and at >= always):
+        budget.spend(operators)
+        if enough or (budget.is_spent and at >= always):
             break
     if traced.sizes.branches:
-        _check_hidden(traced, sizes, borders, most, start + budget)
+        _check_hidden(traced, sizes, borders, most, budget)
     values: list[Exception | None] = []
     for call in _with_other_values(traced) if traced.notes else ():
-        is_late = time.process_time() - start > budget
-        if is_late and (None in values or len(values) >= _FEWEST_VALUES):
+        if budget.is_spent and (None in values or len(values) >= _FEWEST_VALUES):
             break
         values.append(_trace.compare(traced, call))
+        budget.spend(operators)
     tried = found + values
-    is_quick = getattr(traced.code, "seconds", 0.0) < _QUICK
+    is_quick = tracing < _QUICK
     if traced.sizes.keys or (None not in tried if tried else is_quick):
         _trace.check_own(traced)
     failed = next(filter(None, found), None)
@@ -161,7 +161,7 @@ def _check_hidden(
     sizes: Sizes,
     borders: list[dict[str, int]],
     most: float,
-    deadline: float,
+    budget: Budget,
 ) -> None:
     """Compares a trace at sizes for which the code asks on the other side of a branch only: ``if t
     > 8: x = x[:, :64]``.
@@ -171,19 +171,20 @@ def _check_hidden(
         sizes: The dynamic dimensions.
         borders: Sizes on both sides.
         most: How many elements the arguments may have.
-        deadline: When to end, in seconds of CPU time.
+        budget: When to end.
 
     Raises:
         TraceWarning: The results differ.
     """
     example, own = sizes.example, _trace_borders.numbers(traced)
+    operators = _trace.operators(traced.code)
     known = _trace_borders.own_reads(traced)
     larger = [point for point in borders if any(point[name] > example[name] for name in point)]
     smaller = [point for point in borders if point not in larger]
     # A size of 1 hides no other one.
     smaller = [point for point in smaller if any(1 < point[n] < example[n] for n in point)]
     for point in (*larger[:1], *smaller[:1]):
-        if time.process_time() > deadline:
+        if budget.is_spent:
             return
         if known is not None and _trace_borders.reads(traced, sizes, point) == known:
             continue
@@ -196,9 +197,10 @@ def _check_hidden(
         least = max(point.values())
         multiples = [number * (least // number + step) for number in numbers for step in (1, 2)]
         for hidden in sizes.borders((), [*numbers, *multiples], point):
-            if time.process_time() > deadline:
+            if budget.is_spent:
                 return
             if sizes.elements(hidden) <= most:
+                budget.spend(operators)
                 _trace.compare(traced, _trace_borders.call_at(traced, sizes, hidden))
 
 
