@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import itertools
 import keyword
+import math
 import re
 import time
 import warnings
@@ -523,6 +524,13 @@ def graphs(code: Any) -> Iterator[JitGraph]:
 def operators(code: Any) -> int:
     """How many operators a trace runs."""
     return sum(1 for graph in graphs(code) for _ in graph.nodes())
+
+
+def largest(code: Any) -> int:
+    """How many elements the largest value of a trace has."""
+    values = (value for graph in graphs(code) for node in graph.nodes() for value in node.outputs())
+    types = (type_ for value in values if (type_ := value.type()).kind() == "TensorType")
+    return max((math.prod(type_.sizes() or ()) for type_ in types), default=1) or 1
 
 
 def _input_names(paths: Sequence[str]) -> list[str]:

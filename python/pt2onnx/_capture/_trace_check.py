@@ -45,9 +45,9 @@ _SECONDS, _OPERATORS = 0.2, 1 << 12
 #: longer, and how many operators run in any case.
 _LOOKING, _LOOKING_PART, _LOOKING_OPERATORS = 0.01, 1 / 8, 1 << 14
 
-#: Elements that may be compared in any case: the time for fewer depends on the operators more than
-#: on sizes.
-_FEW = 1 << 14
+#: Elements that the largest value may have in any case: the time for fewer depends on the operators
+#: more than on sizes.
+_FEW = 1 << 18
 
 #: Seconds that a run takes at least.
 _SHORTEST = 1e-3
@@ -93,8 +93,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     budget = Budget(_OPERATORS, allowed - seconds)
     operators = _trace.operators(traced.code)
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    most = sizes.elements(sizes.example) * allowed / (2 * max(seconds, _SHORTEST))
-    most = max(most, _FEW)
+    larger = max(allowed / (2 * max(seconds, _SHORTEST)), _FEW / _trace.largest(traced.code))
+    most = sizes.elements(sizes.example) * larger
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
         looking = Budget(_LOOKING_OPERATORS, max(_LOOKING, _LOOKING_PART * tracing))
