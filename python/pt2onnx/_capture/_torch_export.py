@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from .. import _compare, _errors, _examples, _pytree, _shapes
 from .._conditions import Condition
+from .._program._origin import Example
 from .._state import Snapshot
 from .._types import Args, Kwargs, Model
 from . import (
@@ -62,7 +63,8 @@ class Captured:
 class Call:
     """A module or function, with the arguments and dynamic shapes to capture it with.
 
-    ``snapshot`` is the state that each capture and each run restores.
+    ``snapshot`` is the state that each capture and each run restores, ``sizes`` those of the
+    dynamic dimensions in words, where they are not the user's.
     """
 
     model: Model
@@ -70,6 +72,13 @@ class Call:
     kwargs: Kwargs
     shapes: object
     snapshot: Snapshot = dataclasses.field(default_factory=Snapshot)
+    sizes: str = ""
+
+    def of(self, example: Example) -> Call:
+        """The module with other arguments."""
+        return dataclasses.replace(
+            self, args=example.args, kwargs=example.kwargs, sizes=example.sizes
+        )
 
 
 class StaticSizes(Exception):

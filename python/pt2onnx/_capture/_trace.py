@@ -218,7 +218,8 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
     except Exception as error:
         return error
     if problem := _problem(checks):
-        warning = TraceWarning(f"the trace returns something else than the module: {problem}")
+        at = f" at {other.sizes}" if other.sizes else ""
+        warning = TraceWarning(f"the trace returns something else than the module{at}: {problem}")
         warning.by_values = _is_of_same_sizes(traced, other)
         if not warning.by_values:
             warning.loop = _loops.note(traced.code.inlined_graph, traced.call, other)
@@ -290,7 +291,7 @@ def run_at_other_sizes(call: Call) -> None:
     failure: Exception | None = None
     for example in _at_other_sizes(call, tensor_leaves(call)):
         try:
-            run(dataclasses.replace(call, args=example.args, kwargs=example.kwargs))
+            run(call.of(example))
             return
         except Exception as error:
             failure = error

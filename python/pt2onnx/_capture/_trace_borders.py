@@ -122,8 +122,7 @@ def _parted(decisions: Iterable[tuple[str, object]]) -> _Reads:
 
 def call_at(traced: Traced, sizes: Sizes, point: dict[str, int]) -> Call:
     """The module with arguments of other sizes."""
-    given = sizes.at(point)
-    return dataclasses.replace(traced.call, args=given.args, kwargs=given.kwargs)
+    return traced.call.of(sizes.at(point))
 
 
 def numbers(traced: Traced) -> set[int]:

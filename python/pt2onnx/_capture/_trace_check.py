@@ -259,7 +259,7 @@ def at_other_sizes(call: Call) -> Iterator[Call]:
     leaves = _trace.tensor_leaves(call)
     names = _trace.positional_names(call)
     for example in _examples.of_leaves(names, call.args, call.kwargs, leaves, (), _GROWTHS):
-        yield dataclasses.replace(call, args=example.args, kwargs=example.kwargs)
+        yield call.of(example)
 
 
 def _others(
