@@ -19,8 +19,8 @@ from . import (
     _shapes,
     _translation,
 )
-from ._capture._module_trace import Package
 from ._capture._script import Script
+from ._capture._trace_code import Package
 from ._cx import Function
 from ._errors import ConversionError, OnnxExporterError, native_errors
 from ._program import ONNXProgram

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -19,6 +18,7 @@ import torch
 from .. import _garbage
 from . import _constants, _patches, _size_reads
 from ._jit import JitGraph, JitNode
+from ._trace_code import Package, TraceCode
 
 if TYPE_CHECKING:
     from .._pt2onnx import Lent
@@ -30,21 +30,7 @@ _C = cast(Any, torch._C)
 
 
 @dataclasses.dataclass
-class Package:
-    """A module in TorchScript.
-
-    ``storages`` are those that the archive lacks, by record. They are None if torch.jit.save wrote
-    it, which leaves out none. ``with_stacks`` makes it again with the Python stack of each node,
-    which only messages and documentation need.
-    """
-
-    archive: bytes
-    storages: list[tuple[str, Lent]] | None = None
-    with_stacks: Callable[[], Package] | None = None
-
-
-@dataclasses.dataclass
-class ModuleTrace:
+class ModuleTrace(TraceCode):
     """A trace of a function of a module.
 
     The first inputs of ``graph`` are the ``tensors`` of the module by path, with their roles; the
@@ -58,10 +44,14 @@ class ModuleTrace:
     tensors: dict[str, tuple[str, torch.Tensor]]
     tied: list[tuple[str, str]]
     modules: list[tuple[str, str]]
-    #: The seconds of CPU time that tracing took.
-    seconds: float = 0.0
     #: The graph of what Python read of sizes, in the order of the reads.
     _reads: JitGraph | None = None
+
+    has_reads = True
+
+    def graphs(self) -> Iterator[JitGraph]:
+        """Its graph."""
+        yield self.graph
 
     @property
     def inlined_graph(self) -> JitGraph:
@@ -69,7 +59,7 @@ class ModuleTrace:
         return self.graph.copy()
 
     def keep_reads(self) -> None:
-        """Keeps the graph of ``reads``, from the marks in the graph."""
+        """Keeps the graph of ``reads``, from the marks in its graph."""
         graph = self.graph.copy()
         for _ in list(graph.outputs()):
             graph.eraseOutput(0)
@@ -126,7 +116,7 @@ class ModuleTrace:
         for path, (kind, tensor) in self.tensors.items():
             add(kind, path, tensor)
         lines += [f"tied {path}\t{first}" for path, first in self.tied]
-        with _constants.numbered(self.graph) as constants:
+        with _constants.typed([self.graph]), _constants.numbered(self.graph) as constants:
             # With the lines of Python.
             graph = cast(Any, self.graph).str(True)
         for constant in constants:
@@ -147,7 +137,8 @@ class ModuleTrace:
             data = text.encode()
             writer.write_record(f"pt2onnx/{name}", data, len(data))
         writer.write_end_of_file()
-        return Package(file.getvalue(), list(storages.items()))
+        with_stacks = None if stacks else lambda: self.package(stacks=True)
+        return Package(file.getvalue(), list(storages.items()), with_stacks)
 
 
 def _nodes(graph: JitGraph) -> Iterator[JitNode]:
@@ -200,7 +191,6 @@ def trace(
     Raises:
         Exception: The errors of PyTorch.
     """
-    start = time.process_time()
     tensors, tied = _tensors(module)
     calls = _Calls(module)
 
@@ -236,9 +226,7 @@ def trace(
         )
         # Functions in TorchScript that the module calls.
         _C._jit_pass_inline(graph)
-    found = ModuleTrace(graph, list(names), tensors, tied, calls.modules)
-    found.seconds = time.process_time() - start
-    return found
+    return ModuleTrace(graph, list(names), tensors, tied, calls.modules)
 
 
 #: The hooks of a module, and those of all.

@@ -21,7 +21,7 @@ from .._sizes import Sizes
 from .._types import Args, Kwargs, is_dict
 from . import _constants, _jit
 from ._jit import JitGraph
-from ._module_trace import Package
+from ._trace_code import Package
 
 #: Element types of numbers that stay free.
 _FREE: dict[type, str] = {bool: "bool[]", int: "int64[]", float: "float64[]"}
@@ -158,7 +158,7 @@ def of_model(model: Any, args: Args, kwargs: Kwargs, shapes: object) -> Script:
         TypeError: The arguments do not fit.
     """
     file = io.BytesIO()
-    with warnings.catch_warnings(), _constants.typed(_graphs(model)):
+    with warnings.catch_warnings(), _constants.typed(graphs(model)):
         _jit.ignore_deprecation()
         cast(Any, torch.jit).save(model, file)
     arguments = _jit.schema(model).arguments
@@ -179,7 +179,7 @@ def of_model(model: Any, args: Args, kwargs: Kwargs, shapes: object) -> Script:
     return Script(Package(file.getvalue()), parameters, leaves)
 
 
-def _graphs(model: Any) -> Iterator[JitGraph]:
+def graphs(model: Any) -> Iterator[JitGraph]:
     """The graphs of a function, or of the methods of a module."""
     if not isinstance(model, torch.jit.ScriptModule):
         yield model.graph

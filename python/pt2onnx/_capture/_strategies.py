@@ -358,7 +358,7 @@ class Capturer:
         Raises:
             Exception: The module cannot be traced.
         """
-        return self._tracing(self._free).traced.graph
+        return self._tracing(self._free).traced.code.inlined_graph
 
     def _by_others(self, translate: Translate, plain: Call) -> tuple[ONNXProgram | None, Captured]:
         """The model or the capture by torch.export, else by TorchScript: see ``run``.
@@ -432,7 +432,7 @@ class Capturer:
         """A context in which torch.export is given up if it takes far longer than the trace."""
         tracing = self._tracings.get(id(self._free))
         if self._patience is None and tracing and tracing.has_run:
-            self._patience = Patience.of_trace(getattr(tracing.traced.code, "seconds", 0.0))
+            self._patience = Patience.of_trace(tracing.traced.seconds)
         return self._patience.limited() if self._patience else contextlib.nullcontext()
 
     def _calls_as_ops(

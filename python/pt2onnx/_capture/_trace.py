@@ -8,7 +8,6 @@ import dataclasses
 import inspect
 import itertools
 import keyword
-import math
 import re
 import time
 import warnings
@@ -25,11 +24,11 @@ from .._types import Model
 from .._verification import OutputCheck
 from . import (
     _causal,
-    _constants,
     _data,
     _gradients,
     _ints,
     _jit,
+    _jit_trace,
     _loops,
     _module_trace,
     _noise,
@@ -39,9 +38,9 @@ from . import (
     _size_reads,
 )
 from ._jit import JitGraph, JitNode
-from ._module_trace import ModuleTrace, Package
 from ._script import Script
 from ._torch_export import Call, as_module
+from ._trace_code import TraceCode
 
 
 class TraceWarning(Exception):
@@ -72,12 +71,13 @@ class Traced:
     ``code`` is the trace, ``flat`` the function of ``leaves`` that was traced, and ``notes`` are on
     Python code that read values of tensors. ``sizes`` are its reads of sizes. ``run`` is the run of
     the module before, if there was one. ``writes`` is whether the trace may write to memory of the
-    module. ``results`` are those of the module while it was traced, if they are kept, ``keep_ints``
-    is whether it computes ``int`` of sizes. ``warnings`` are those of libraries.
+    module. ``results`` are those of the module while it was traced, if they are kept. ``seconds``
+    is the CPU time of tracing, ``keep_ints`` whether the trace computes ``int`` of sizes.
+    ``warnings`` are those of libraries.
     """
 
     call: Call
-    code: Any
+    code: TraceCode
     flat: Callable[..., object]
     leaves: list[TensorLeaf]
     notes: list[str]
@@ -85,6 +85,7 @@ class Traced:
     run: Run | None
     writes: bool
     results: list[torch.Tensor]
+    seconds: float
     keep_ints: bool = False
     warnings: list[str] = dataclasses.field(default_factory=list[str])
 
@@ -92,34 +93,19 @@ class Traced:
         """The trace for other arguments."""
         return trace_call(other, self.run, keep_results=keep_results, keep_ints=self.keep_ints)
 
-    @property
-    def graph(self) -> JitGraph:
-        """A copy of the graph, whose last inputs are the tensors of the arguments."""
-        found: JitGraph = self.code.inlined_graph
-        return found.copy()
-
     def script(self) -> Script:
         """The archive."""
         paths = [leaf.path for leaf in self.leaves]
         names = _input_names(paths)
         pairs = zip(self.leaves, names, strict=True)
         own = [dataclasses.replace(leaf, path=name) for leaf, name in pairs]
-        if isinstance(self.code, ModuleTrace):
-            package = self._package(self.code)
-            package.with_stacks = lambda: self._package(self.code, stacks=True)
-        else:
-            package = _script.of_model(self.code, (), {}, None).package
-        script = Script(package, positional_names(self.call), own, paths=paths)
+        script = Script(self.code.package(), positional_names(self.call), own, paths=paths)
         script.kinds = self._kinds
         return script
 
-    def _package(self, code: ModuleTrace, *, stacks: bool = False) -> Package:
-        with _constants.typed(graphs(code)):
-            return code.package(stacks=stacks)
-
     def _kinds(self) -> frozenset[str]:
         """The kinds of the nodes on which something depends."""
-        graph = self.graph
+        graph = self.code.inlined_graph
         cast(Any, torch._C)._jit_pass_dce(graph)
         return frozenset(node.kind() for node in graph.nodes())
 
@@ -187,6 +173,7 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
     Raises:
         TraceWarning: The trace returns something else.
     """
+    at = f" at {other.sizes}" if other.sizes else ""
     found: list[torch.Tensor] = []
     before = traced.run if known and traced.run and traced.run.call is other else None
 
@@ -198,7 +185,7 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
                 results = result_tensors(traced.code(*inputs))
                 found.extend(map(snapshot.detached, results))
         except Exception as error:
-            raise TraceWarning(f"the trace fails ({_errors.brief(error)})") from error
+            raise TraceWarning(f"the trace fails{at} ({_errors.brief(error)})") from error
         return [part for one in found for part in _leaves.components(one, result=True)]
 
     example = Example(other.args, other.kwargs, "")
@@ -218,7 +205,6 @@ def compare(traced: Traced, other: Call, *, known: bool = True) -> Exception | N
     except Exception as error:
         return error
     if problem := _problem(checks):
-        at = f" at {other.sizes}" if other.sizes else ""
         warning = TraceWarning(f"the trace returns something else than the module{at}: {problem}")
         warning.by_values = _is_of_same_sizes(traced, other)
         if not warning.by_values:
@@ -461,11 +447,12 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
         warnings.simplefilter("always")
         # The tracer keeps the tensors, and what is written into them.
         examples = tuple(leaf.value.detach().clone() for leaf in leaves)
+        start = time.process_time()
         if _module_trace.supports(module):
-            code = _module_trace.trace(module, inputs, examples)
+            code: TraceCode = _module_trace.trace(module, inputs, examples)
         else:
-            tracer = cast(Any, torch.jit).trace
-            code = tracer(module, examples, check_trace=False, strict=False)
+            code = _jit_trace.trace(module, examples)
+        seconds = time.process_time() - start
         # Buffers among them get their values back.
         results = [result.detach().clone() for result in recorded]
     # The run before may have gone another way, at other sizes or as it was not traced.
@@ -475,15 +462,15 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
     if sizes.decisions:
         if not has_dynamic:
             sizes = sizes.without_dynamic()
-        elif isinstance(code, ModuleTrace):
+        else:
             code.keep_reads()
-        for graph in graphs(code):
+        for graph in code.graphs():
             _size_reads.remove_marks(graph)
     of_tracer = [w for w in caught if issubclass(w.category, torch_trace.TracerWarning)]
     # Numbers of a result become tensors here.
     notes += [_note(w) for w in of_tracer if w.filename != __file__]
     notes = list(dict.fromkeys(notes))
-    found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results, keep_ints)
+    found = Traced(call, code, flat, leaves, notes, sizes, run, writes, results, seconds, keep_ints)
     others = [w for w in caught if not issubclass(w.category, torch_trace.TracerWarning)]
     found.warnings = [
         f"{w.filename}:{w.lineno}: {w.category.__name__}: {w.message}" for w in others
@@ -503,35 +490,13 @@ def _static_axes(leaf: TensorLeaf) -> set[int]:
     return set(range(rank)) - {axis % rank for axis, size in pairs if size is not None}
 
 
-def _inline_functions(code: Any) -> None:
+def _inline_functions(code: TraceCode) -> None:
     """Replaces calls of autograd functions in a trace by the nodes of their ``forward``: a trace
     that calls Python cannot be saved. Where symbolic functions are used, calls of those that have
     one are ops, and not among these."""
-    for graph in graphs(code):
+    for graph in code.graphs():
         while call := _function_call(graph):
             _inline(graph, call)
-
-
-def graphs(code: Any) -> Iterator[JitGraph]:
-    """The graphs of the methods of a trace."""
-    if isinstance(code, ModuleTrace):
-        yield code.graph
-        return
-    for module in [part._c for part in code.modules()]:
-        for name in module._method_names():
-            yield module._get_method(name).graph
-
-
-def operators(code: Any) -> int:
-    """How many operators a trace runs."""
-    return sum(1 for graph in graphs(code) for _ in graph.nodes())
-
-
-def largest(code: Any) -> int:
-    """How many elements the largest value of a trace has."""
-    values = (value for graph in graphs(code) for node in graph.nodes() for value in node.outputs())
-    types = (type_ for value in values if (type_ := value.type()).kind() == "TensorType")
-    return max((math.prod(type_.sizes() or ()) for type_ in types), default=1) or 1
 
 
 def _input_names(paths: Sequence[str]) -> list[str]:

@@ -12,10 +12,8 @@ import torch
 
 from .._conditions import FAR
 from .._sizes import Sizes
-from . import _trace
 from ._budget import Budget
 from ._jit import JitGraph
-from ._module_trace import ModuleTrace
 from ._torch_export import Call
 from ._trace import Traced
 
@@ -68,7 +66,6 @@ def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Border
         return Borders([], points)
     found, same = dict[_Reads, dict[str, int]](), list[dict[str, int]]()
     looked_at = (*points, *sizes.generic(), *sizes.borders((), _LOOKED_AT))
-    assert isinstance(traced.code, ModuleTrace)
     operators = traced.code.read_operators
     for point in looked_at:
         if budget.is_spent:
@@ -92,22 +89,20 @@ def own_reads(traced: Traced) -> _Reads:
     """The reads of the code while it was traced; None if it read other things than sizes."""
     if traced.notes or traced.writes or traced.sizes.keys:
         return None
-    return _parted(traced.sizes.decisions) if isinstance(traced.code, ModuleTrace) else None
+    return _parted(traced.sizes.decisions) if traced.code.has_reads else None
 
 
 def reads(traced: Traced, sizes: Sizes, point: dict[str, int]) -> _Reads:
     """The reads of the code at other sizes, if it did the same."""
-    code, decisions = traced.code, traced.sizes.decisions
-    assert isinstance(code, ModuleTrace)
     tensors = sizes.tensors_at(point)
     inputs = [tensors[leaf.path] for leaf in traced.leaves]
     try:
         with traced.call.snapshot.memory_kept(), torch.no_grad():
-            found = code.reads(*inputs)
+            found = traced.code.reads(*inputs)
     except RuntimeError:
         # The trace takes no such arguments.
         return None
-    ways = (way for way, _ in decisions)
+    ways = (way for way, _ in traced.sizes.decisions)
     return _parted((way, getattr(one, way)()) for way, one in zip(ways, found, strict=True))
 
 
@@ -127,7 +122,7 @@ def call_at(traced: Traced, sizes: Sizes, point: dict[str, int]) -> Call:
 
 def numbers(traced: Traced) -> set[int]:
     """The numbers in the code of a trace that may be compared with sizes."""
-    return traced.sizes.numbers.union(*map(_constants, _trace.graphs(traced.code))) - {1}
+    return traced.sizes.numbers.union(*map(_constants, traced.code.graphs())) - {1}
 
 
 def numbers_of_script(run: object) -> set[int]:

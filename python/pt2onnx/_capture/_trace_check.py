@@ -87,17 +87,16 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     Raises:
         TraceWarning: The results differ.
     """
-    tracing = getattr(traced.code, "seconds", 0.0)
-    allowed = max(_SECONDS, tracing)
+    allowed = max(_SECONDS, traced.seconds)
     seconds = traced.run.seconds if traced.run else 0.0
     budget = Budget(_OPERATORS, allowed - seconds)
-    operators = _trace.operators(traced.code)
+    operators = traced.code.operators
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    larger = max(allowed / (2 * max(seconds, _SHORTEST)), _FEW / _trace.largest(traced.code))
+    larger = max(allowed / (2 * max(seconds, _SHORTEST)), _FEW / traced.code.largest)
     most = sizes.elements(sizes.example) * larger
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        looking = Budget(_LOOKING_OPERATORS, max(_LOOKING, _LOOKING_PART * tracing))
+        looking = Budget(_LOOKING_OPERATORS, max(_LOOKING, _LOOKING_PART * traced.seconds))
         looked = _trace_borders.borders(traced, sizes, most, looking)
     borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
@@ -125,7 +124,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
         values.append(_trace.compare(traced, call))
         budget.spend(operators)
     tried = found + values
-    is_quick = tracing < _QUICK
+    is_quick = traced.seconds < _QUICK
     if traced.sizes.keys or (None not in tried if tried else is_quick):
         _trace.check_own(traced)
     failed = next(filter(None, found), None)
@@ -177,7 +176,7 @@ def _check_hidden(
         TraceWarning: The results differ.
     """
     example, own = sizes.example, _trace_borders.numbers(traced)
-    operators = _trace.operators(traced.code)
+    operators = traced.code.operators
     known = _trace_borders.own_reads(traced)
     larger = [point for point in borders if any(point[name] > example[name] for name in point)]
     smaller = [point for point in borders if point not in larger]
@@ -219,7 +218,7 @@ def _has_pieces(traced: Traced, dynamic: set[int]) -> bool:
         traced: The trace.
         dynamic: The dynamic sizes of the example.
     """
-    for graph in _trace.graphs(traced.code):
+    for graph in traced.code.graphs():
         found = [next(iter(n.inputs())).node() for n in graph.findAllNodes("prim::ListUnpack")]
         pieces = [node for node in found if node.kind().removeprefix("aten::") in _PIECES]
         derived = dynamic | _resized(graph, dynamic) if pieces else dynamic

@@ -36,6 +36,7 @@ KNOWN = (
     9200060,
     9201035,
     9950084,
+    9950912,
 )
 
 #: Modules whose models were wrong where comparing had little time.

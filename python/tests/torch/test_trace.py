@@ -246,14 +246,14 @@ def test_graphs_of_traces() -> None:
     module = torch.nn.Sequential(torch.nn.Sequential(inner, inner), torch.nn.ReLU()).eval()
     program = _trace.trace_call(_call(module, X, shapes=({1: "n"},)), None)
     assert isinstance(program.code, _module_trace.ModuleTrace)
-    kinds = [node.kind() for node in program.graph.nodes()]
+    kinds = [node.kind() for node in program.code.inlined_graph.nodes()]
     assert kinds.count("aten::softplus") == 2
     assert not {"prim::CallMethod", "prim::Print"} & set(kinds)
     assert [[bool(read) for read in program.code.reads(torch.rand(3, n))] for n in (1, 2)] == [
         [False, False],
         [True, True],
     ]
-    nodes = [node.kind() for graph in _trace.graphs(program.code) for node in graph.nodes()]
+    nodes = [node.kind() for graph in program.code.graphs() for node in graph.nodes()]
     assert "prim::Print" not in nodes
 
 
