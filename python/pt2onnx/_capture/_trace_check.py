@@ -41,9 +41,12 @@ _GROWTHS: tuple[_examples.Growth, ...] = (
 #: trace run in any case.
 _SECONDS, _OPERATORS = 0.2, 1 << 12
 
-#: Seconds of CPU time in which sizes are looked at, the part of the time of tracing, if that is
-#: longer, and how many operators run in any case.
-_LOOKING, _LOOKING_PART, _LOOKING_OPERATORS = 0.01, 1 / 8, 1 << 14
+#: Seconds of CPU time in which sizes are looked at, and the part of the time of tracing, if that is
+#: longer.
+_LOOKING, _LOOKING_PART = 0.01, 1 / 8
+
+#: How many operators run in any case to look at sizes, where at most ``_SMALL`` run for each.
+_LOOKING_OPERATORS, _SMALL = 1 << 14, 1 << 7
 
 #: Elements that the largest value may have in any case: the time for fewer depends on the operators
 #: more than on sizes.
@@ -96,7 +99,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     most = sizes.elements(sizes.example) * larger
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        looking = Budget(_LOOKING_OPERATORS, max(_LOOKING, _LOOKING_PART * traced.seconds))
+        always = _LOOKING_OPERATORS if traced.code.read_operators <= _SMALL else 0
+        looking = Budget(always, max(_LOOKING, _LOOKING_PART * traced.seconds))
         looked = _trace_borders.borders(traced, sizes, most, looking)
     borders = [*looked.others, *looked.points]
     wanted = 3 if traced.notes or has_pieces else 2 if traced.sizes.any else 1
