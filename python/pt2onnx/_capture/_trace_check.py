@@ -48,8 +48,8 @@ _LOOKING, _LOOKING_PART = 0.01, 1 / 8
 #: How many operators run in any case to look at sizes, where at most ``_SMALL`` run for each.
 _LOOKING_OPERATORS, _SMALL = 1 << 14, 1 << 7
 
-#: Elements that the largest value may have in any case: the time for fewer depends on the operators
-#: more than on sizes.
+#: Elements that the largest argument or result may have in any case: the time for fewer depends on
+#: the operators more than on sizes.
 _FEW = 1 << 18
 
 #: Seconds that a run takes at least.
@@ -95,8 +95,8 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     budget = Budget(_OPERATORS, allowed - seconds)
     operators = traced.code.operators
     has_pieces = bool(sizes.dims) and _has_pieces(traced, set(sizes.example.values()))
-    larger = max(allowed / (2 * max(seconds, _SHORTEST)), _FEW / traced.code.largest)
-    most = sizes.elements(sizes.example) * larger
+    most = sizes.elements(sizes.example) * allowed / (2 * max(seconds, _SHORTEST))
+    most = max(most, _few(traced))
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
         always = _LOOKING_OPERATORS if traced.code.read_operators <= _SMALL else 0
@@ -134,6 +134,14 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     failed = next(filter(None, found), None)
     notes = [] if failed is None or None in found else [_trace.fails(failed)]
     return notes if None in values else [*notes, *traced.notes]
+
+
+def _few(traced: Traced) -> float:
+    """How many elements the arguments may have in any case: results may be far larger."""
+    run = traced.run
+    given = [leaf.value.numel() for leaf in _trace.tensor_leaves(run.call if run else traced.call)]
+    made = [result.numel() for result in run.results] if run else []
+    return _FEW * sum(given) / max(1, *given, *made)
 
 
 def with_numbers(traced: Traced) -> Traced | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -70,11 +69,3 @@ class TraceCode(abc.ABC):
     def operators(self) -> int:
         """How many operators it runs."""
         return sum(1 for graph in self.graphs() for _ in graph.nodes())
-
-    @property
-    def largest(self) -> int:
-        """How many elements its largest value has."""
-        nodes = (node for graph in self.graphs() for node in graph.nodes())
-        types = (value.type() for node in nodes for value in node.outputs())
-        sizes = (type_.sizes() for type_ in types if type_.kind() == "TensorType")
-        return max((math.prod(shape) for shape in sizes if shape), default=1) or 1
