@@ -402,7 +402,6 @@ def trace_call(
 
 
 def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool) -> Traced:
-    writes = run is None or call.snapshot.writes
     module = as_module(call.model)
     versions = _versions(module)
     forward: Callable[..., object] = module.forward
@@ -456,7 +455,7 @@ def _trace_once(call: Call, run: Run | None, keep_results: bool, keep_ints: bool
         # Buffers among them get their values back.
         results = [result.detach().clone() for result in recorded]
     # The run before may have gone another way, at other sizes or as it was not traced.
-    writes = writes or versions != _versions(module)
+    writes = run is None or call.snapshot.writes or versions != _versions(module)
     gradients.check()
     _inline_functions(code)
     if sizes.decisions:

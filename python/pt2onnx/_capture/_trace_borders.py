@@ -77,10 +77,12 @@ def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Border
             if read == known:
                 same.append(point)
     found.pop(known, None)
-    # Those that decide, each once, come first.
+    # Those that decide, each once, come first. Numbers differ most at the smallest and largest.
     deciding = {read and read[0]: point for read, point in reversed(found.items())}
     deciding.pop(known[0], None)
-    chosen = sorted(found.values(), key=lambda point: point not in deciding.values())
+    first = [point for point in found.values() if point in deciding.values()]
+    rest = sorted((p for p in found.values() if p not in first), key=sizes.elements)
+    chosen = first + [rest.pop(0 if at % 2 == 0 else -1) for at in range(len(rest))]
     others = chosen[:_MOST_OTHERS]
     return Borders(others, [point for point in points if point not in (*others, *same)])
 

@@ -56,7 +56,7 @@ class Snapshot:
 
     @property
     def writes(self) -> bool:
-        """Whether memory was copied so far, because something wrote to it or was to write to it."""
+        """Whether something wrote to memory so far, apart from captures."""
         return self._storages.writes
 
     @contextlib.contextmanager
@@ -71,7 +71,7 @@ class Snapshot:
     def save(self, tensor: torch.Tensor) -> None:
         """Copies the memory of a tensor that is written to, where writes are not watched."""
         with without_modes():
-            self._storages.save(tensor)
+            self._storages.write(tensor)
 
     def detached(self, value: T) -> T:
         """A result of the module that later restores do not change."""

@@ -54,6 +54,8 @@ class Storages:
         self._tensors: list[_Tensor] = []
         self._storages: dict[int, torch.UntypedStorage] | None = None
         self._saved: dict[int, _Saved] = {}
+        #: Whether code wrote to one of them while that was watched.
+        self.writes = False
 
     def add(self, tensor: torch.Tensor) -> None:
         """Adds a tensor, unless it has no memory."""
@@ -107,8 +109,14 @@ class Storages:
         with _Watch(self):
             yield
 
+    def write(self, tensor: torch.Tensor) -> None:
+        """Copies the storage of a tensor that is written to, if it is one of these."""
+        self.save(tensor)
+        storage = _storage(tensor)
+        self.writes = self.writes or (storage is not None and storage._cdata in self._saved)
+
     def save(self, tensor: torch.Tensor, largest: float = math.inf) -> None:
-        """Copies the storage of a tensor that is written to, if it is one of these.
+        """Copies the storage of a tensor, if it is one of these.
 
         Args:
             tensor: The tensor.
@@ -146,11 +154,6 @@ class Storages:
                 # Tensors of other classes may refuse.
                 continue
         self.restore_saved()
-
-    @property
-    def writes(self) -> bool:
-        """Whether storages were copied."""
-        return bool(self._saved)
 
     def restore_saved(self) -> None:
         """Gives storages that were copied their bytes."""
@@ -198,7 +201,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for one in value if is_items(value) else (value,):
                 if isinstance(one, torch.Tensor):
                     with without_modes():
-                        self._storages.save(one)
+                        self._storages.write(one)
         try:
             return func(*args, **kwargs) if kwargs else func(*args)
         except RuntimeError:

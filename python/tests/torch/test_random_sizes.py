@@ -37,6 +37,7 @@ KNOWN = (
     9201035,
     9950084,
     9950912,
+    9952071,
 )
 
 #: Modules whose models were wrong where comparing had little time.
