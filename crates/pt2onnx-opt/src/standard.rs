@@ -28,6 +28,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::rms_norm::RMS_NORM,
     &fuse::instance_norm::INSTANCE_NORM,
     &fuse::gather_quantized::GATHER_QUANTIZED,
+    &fuse::gather_rows::GATHER_ROWS,
     &fuse::grid::GRID,
     &fuse::reduce_sum_square::REDUCE_SUM_SQUARE,
     &fuse::multi_head::MULTI_HEAD,

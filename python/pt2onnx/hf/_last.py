@@ -33,9 +33,9 @@ def only_last(model: Any) -> Generator[None, None, None]:
             return args
         # The first call has all tokens of a row. Later ones have one token, or some of one row
         # alone, which end with the last state.
-        last = (masks[0].bool().sum(1) - 1 - masks[0].shape[1]) % states.shape[1]
-        width = states.shape[2]
-        return (states.gather(1, last[:, None, None].expand(-1, 1, width)), *others)
+        last = masks[0].bool().sum(1).clamp(max=states.shape[1]) - 1
+        rows = last.reshape(-1, 1, 1).expand(-1, 1, states.shape[2])
+        return (states.gather(1, rows), *others)
 
     with contextlib.ExitStack() as hooks:
         if isinstance(head, torch.nn.Module):

@@ -201,8 +201,7 @@ fn kept(model: &Model, node: &Node, mask: &DecoderMask) -> Option<NodeId> {
 /// The position of the last token of each row, and the number of keys.
 fn lengths(cx: &Builder, tokens: Value) -> (Value, Value) {
     let there = cx.cast(cx.cast(tokens, DType::Bool), DType::I64);
-    // With its dimension, the sum is the one by which models look for the last token.
-    let last = cx.squeeze(cx.sub(cx.reduce(Reduction::Sum, there, &[1], true), 1), &[1]);
+    let last = cx.sub(cx.reduce(Reduction::Sum, there, &[1], false), 1);
     let range = attrs::Shape { start: 1, end: Some(2) };
     let total = cx.cast(cx.shape_op(tokens, range), DType::I32);
     (cx.cast(last, DType::I32), total)

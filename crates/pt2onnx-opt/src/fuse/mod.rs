@@ -14,6 +14,7 @@ pub(crate) mod floor_division;
 pub(crate) mod fold_input_scale;
 pub(crate) mod fold_scale_into_weight;
 pub(crate) mod gather_quantized;
+pub(crate) mod gather_rows;
 pub(crate) mod gelu;
 pub(crate) mod gemm;
 pub(crate) mod grid;
