@@ -5,8 +5,11 @@
 Needs torch, transformers, onnxruntime and onnxruntime-genai; optimum's column needs optimum-onnx in the folder that `--optimum` names.
 Models have random weights, of two sizes each, in float32 and with weights of 4 bits. Sessions have one thread and take turns: a token
 after so many others, and a prompt of so many tokens. All products with weights have 4 bits in both (`mixed=False`). Ours computes the logits
-of a prompt's last token, the builder those of all, as both do by default; `--all-logits` makes ours do the same. Printed are medians of milliseconds of CPU, with the ratio of ours to the
-builder's, and the seconds of CPU of the exports. A tool that does not export a model has no numbers in its rows.
+of a prompt's last token, the builder those of all, as both do by default; `--all-logits` makes ours do the same.
+
+Sessions of one model differ, by the pages of memory that their weights get: each tool has several, made in turns.
+Printed are the medians of milliseconds of CPU of the median session, with the ratio of ours to the builder's, and the seconds of CPU
+of the exports. A tool that does not export a model has no numbers in its rows.
 """
 
 import argparse
@@ -140,7 +143,9 @@ class Decoder:
 
         def bind(name, array):
             if name in self.inputs:
-                held.append(onnxruntime.OrtValue.ortvalue_from_numpy(array))
+                # Its memory is aligned as that of onnxruntime-genai's caches.
+                held.append(onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype))
+                held[-1].update_inplace(array)
                 binding.bind_ortvalue_input(name, held[-1])
 
         numbers = numpy.random.default_rng(0)
@@ -163,16 +168,19 @@ class Decoder:
 
 
 def latencies(decoders, past, new, runs):
-    """The medians of milliseconds of CPU, by tool."""
-    bound = {tool: decoder.bound(past, new) for tool, decoder in decoders.items()}
-    times = {tool: [] for tool in decoders}
+    """The milliseconds of CPU of the median session, by tool: those of a session are the median of its runs."""
+    bound = [(tool, decoder.session, decoder.bound(past, new)) for tool, decoder in decoders]
+    times = [[] for _ in decoders]
     for run in range(runs + 1):
-        for tool, decoder in decoders.items():
+        for (_, session, (binding, _)), found in zip(bound, times, strict=True):
             start = time.process_time()
-            decoder.session.run_with_iobinding(bound[tool][0])
+            session.run_with_iobinding(binding)
             if run:
-                times[tool].append(1e3 * (time.process_time() - start))
-    return {tool: statistics.median(found) for tool, found in times.items()}
+                found.append(1e3 * (time.process_time() - start))
+    medians = {}
+    for (tool, _), found in zip(decoders, times, strict=True):
+        medians.setdefault(tool, []).append(statistics.median(found))
+    return {tool: statistics.median(found) for tool, found in medians.items()}
 
 
 def main():
@@ -182,7 +190,7 @@ def main():
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--optimum")
     parser.add_argument("--all-logits", action="store_true")
-    parser.add_argument("--reverse", action="store_true", help="make the sessions in the other order: the last one can be faster")
+    parser.add_argument("--sessions", type=int, default=5, help="sessions of each tool")
     given = parser.parse_args()
     print("| model | weights | tokens | pt2onnx, ms | builder, ms | ratio | optimum, ms |\n| --- | --- | --- | ---: | ---: | ---: | ---: |")
     ratios = []
@@ -201,8 +209,8 @@ def compared(name, width, module, folder, quantize, given):
     weights = "int4" if quantize else "float32"
     (folder / weights).mkdir()
     found = export(name, module, folder / "source", folder / weights, quantize, given)
-    tools = list(found)[:: -1 if given.reverse else 1]
-    decoders = {tool: Decoder(found[tool][0], tool != "optimum", module.config) for tool in tools}
+    tools = list(found) * given.sessions
+    decoders = [(tool, Decoder(found[tool][0], tool != "optimum", module.config)) for tool in tools]
     ratios = []
     for kind, steps in STEPS.items():
         for past, new in steps:
