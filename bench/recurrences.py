@@ -9,7 +9,7 @@ Needs onnx and onnxruntime. Printed are medians of milliseconds of CPU, one thre
 - that of RWKV 4, whose state is a quotient of sums with a common exponent: as Scan, and in the associative form;
 - a convolution of four tokens with a state: Concat, Conv and Slice, and com.microsoft.CausalConvWithState.
 
-The last column is one product of all tokens with a square matrix, of which such layers have several.
+The last column is one product of all tokens with a square matrix: such layers have several.
 """
 
 import argparse
