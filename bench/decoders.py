@@ -7,7 +7,7 @@ Models have random weights, of two sizes each, in float32 and with weights of 4 
 after so many others, and a prompt of so many tokens. All products with weights have 4 bits in both (`mixed=False`). Ours computes the logits
 of a prompt's last token, the builder those of all, as both do by default; `--all-logits` makes ours do the same.
 
-Sessions of one model differ, by the pages of memory that their weights get, and later ones are faster: each tool has several, made by turns,
+Sessions of one model differ, and later ones are faster: each tool has several, made by turns,
 there and back.
 Printed are the medians of milliseconds of CPU of the median session, with the ratio of ours to the builder's, and the seconds of CPU
 of the exports. A tool that does not export a model has no numbers in its rows.
