@@ -51,6 +51,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     let scheme = Scheme { unsigned: true, scale: weight.dtype, ..cx.scheme(weight) };
     let mut made = Quantised::in_order(weight.name.clone(), rows, scheme, Some(1), Some(block));
     made.feedback = cx.feedback.get(&weight.value).cloned();
+    made.inputs = cx.inputs(weight);
     let (n, k, bits) = (made.outer, made.axis, made.scheme.bits());
     let made = Arc::new(made);
     let only_tables = plan.products.is_empty();

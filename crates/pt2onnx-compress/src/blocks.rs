@@ -1,7 +1,7 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    Axes, Format, Param, Scheme, Weight,
+    Axes, ChannelMoments, Format, Param, Scheme, Weight,
     feedback::Feedback,
     numbers::{WeightName, at_once, unit},
     ranges::Range,
@@ -39,6 +39,8 @@ pub(crate) struct Quantised {
     /// Positions along the axis that share a scale, each for itself in the dimensions around it.
     /// Without, a position has one scale.
     pub block: Option<usize>,
+    /// The known moments of the inputs of products, along the axis that has blocks.
+    pub inputs: Option<Arc<ChannelMoments>>,
     /// The way to make up for errors along the axis, if that is the last one and has blocks.
     pub feedback: Option<Arc<Feedback>>,
     /// The smallest scales of channels; none are any.
@@ -112,6 +114,7 @@ impl Quantised {
             inner,
             block,
             order: None,
+            inputs: None,
             feedback: None,
             least: Vec::new(),
             losses: Arc::default(),
@@ -308,9 +311,8 @@ impl Quantised {
             to.extend(ranges.into_iter().map(|range| self.scheme.param(range)));
         }
         let at = block % self.blocks() * self.block.unwrap_or(self.axis);
-        let rows = at..at + numbers.len() / self.inner.max(1);
-        let importance = self.feedback.as_ref().and_then(|feedback| feedback.importance.get(rows));
-        self.scheme.fit(numbers, importance, to.get_mut(from..).unwrap_or_default());
+        let params = to.get_mut(from..).unwrap_or_default();
+        self.scheme.fit(numbers, (self.inputs.as_deref(), at), params);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 //! dimensions.
 
 use crate::{
-    Axes, Compressed, Edit, Format, Options, Quantised, Quantize, Scheme, Weight, bytes::Tensors,
-    feedback::Feedback,
+    Axes, ChannelMoments, Compressed, Edit, Format, Options, Quantised, Quantize, Scheme, Weight,
+    bytes::Tensors, feedback::Feedback,
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
@@ -17,6 +17,8 @@ pub(crate) struct Cx<'a> {
     pub quantize: Quantize,
     /// The ways to make up for errors, of weights whose products were seen.
     pub feedback: FxHashMap<Value, Arc<Feedback>>,
+    /// The moments of the inputs of the products of weights that are known without samples.
+    pub channels: FxHashMap<Value, Arc<ChannelMoments>>,
     /// Weights that keep 8 bits where others have 4.
     pub at_8_bits: FxHashSet<Value>,
     /// The smallest scales that weights may have, by channel.
@@ -53,6 +55,12 @@ impl Cx<'_> {
             scale: if own { dtype } else { DType::F32 },
             restored: dtype,
         }
+    }
+
+    /// The known moments of the inputs of a weight's products.
+    pub fn inputs(&self, weight: &Weight) -> Option<Arc<ChannelMoments>> {
+        let seen = self.feedback.get(&weight.value).map(|feedback| feedback.inputs.clone());
+        seen.or_else(|| self.channels.get(&weight.value).cloned())
     }
 
     /// Whether a weight becomes smaller.

@@ -60,6 +60,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         Some(feedback) => Quantised::by_rows(&weight, scheme, axes, block, feedback.clone()),
         None => Quantised::new(&weight, scheme, axis, block),
     };
+    made.inputs = cx.inputs(&weight);
     if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
         // Groups of a `ConvTranspose` share the scales.
         made.least = vec![0.0; made.axis];

@@ -6,9 +6,10 @@
 //! after the other, those that inputs with large numbers multiply first. The scales are chosen
 //! before.
 
-use crate::{Moments, Param, Scheme, moments::PANEL};
+use crate::{ChannelMoments, Moments, Param, Scheme, moments::PANEL};
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// This part of the mean of the squares is added to each, so that nothing is divided by 0: the
 /// first with which there are factors.
@@ -17,8 +18,9 @@ const DAMPING: [f32; 3] = [0.01, 0.1, 1.0];
 /// The factors of the second moments of a product's input.
 #[derive(Debug)]
 pub(crate) struct Feedback {
-    /// The moment of each place in a sum, relative to the largest.
-    pub importance: Vec<f32>,
+    /// The moment of each place in a sum, relative to the largest, as a variance: codes make up for
+    /// what does not cancel out.
+    pub inputs: Arc<ChannelMoments>,
     spans: Vec<Span>,
 }
 
@@ -37,7 +39,9 @@ impl Feedback {
         let squares = moments.squares()?;
         let largest = squares.iter().copied().fold(0.0, f32::max);
         let spans = moments.spans.iter().map(Span::new).collect::<Option<_>>()?;
-        Some(Self { importance: squares.iter().map(|square| square / largest).collect(), spans })
+        let variances = squares.iter().map(|square| square / largest).collect();
+        let inputs = Arc::new(ChannelMoments { means: vec![0.0; squares.len()], variances });
+        Some(Self { inputs, spans })
     }
 
     /// Makes codes of whole rows, and numbers of the codes.
@@ -52,7 +56,7 @@ impl Feedback {
         codes: &mut [u8],
         back: &mut [f32],
     ) {
-        let width = self.importance.len();
+        let width = self.inputs.variances.len();
         let shape = (rows.len() / width.max(1), width);
         let blocks = (shape.0, width.div_ceil(block.max(1)));
         let (Ok(rows), Ok(params), Ok(mut codes), Ok(mut back)) = (

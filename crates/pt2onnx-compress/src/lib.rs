@@ -27,6 +27,7 @@ mod blocks;
 mod bytes;
 mod calibration;
 mod cast;
+mod channel_moments;
 mod context;
 mod dequantize;
 mod dynamic;
@@ -55,8 +56,9 @@ mod weight_selection;
 
 pub use activations::activations;
 pub use calibration::Observer;
+pub use channel_moments::channel_moments;
 pub use error::Error;
-pub use moments::Moments;
+pub use moments::{ChannelMoments, Moments};
 pub use option_text::{OptionText, Spelling};
 pub use options::{Calibrated, Calibration, CastWeights, Options, Precision, Quantize};
 pub use product_inputs::moments;

@@ -1,4 +1,4 @@
-//! Second moments of the inputs of products: which errors of weights cancel out in their sums.
+//! Moments of the inputs of products: which errors of weights cancel out in their sums.
 
 use crate::scheme::BLOCKS;
 use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul, s};
@@ -21,6 +21,13 @@ pub(crate) fn span(widths: impl Iterator<Item = usize> + Clone, memory: usize) -
         span = (span / 2).next_multiple_of(shortest);
     }
     span
+}
+
+/// The means and variances of the places in a product's sums.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelMoments {
+    pub(crate) means: Vec<f32>,
+    pub(crate) variances: Vec<f32>,
 }
 
 /// For each two places in the last dimension of an activation that lie in the same span, the sum of

@@ -1,10 +1,11 @@
 //! Options of compression.
 
-use crate::{Error, Moments, Spelling, scheme::BLOCKS};
+use crate::{ChannelMoments, Error, Moments, Spelling, scheme::BLOCKS};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use strum::{EnumMessage, VariantArray};
 
 /// The type that weights are stored in.
@@ -91,13 +92,16 @@ pub enum Calibration {
 serde_plain::derive_display_from_serialize!(Calibration);
 serde_plain::derive_fromstr_from_deserialize!(Calibration);
 
-/// The numbers of activations on samples.
+/// The numbers of activations: on samples, and those that the graph says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calibrated {
     /// The smallest and the largest of each, for [`Quantize::StaticInt8`].
     pub ranges: FxHashMap<Value, (f32, f32)>,
     /// The second moments of each, for [`Quantize::Int4`].
     pub moments: FxHashMap<Value, Moments>,
+    /// For weights, the means and variances that the graph had for their inputs before it was
+    /// optimised ([`channel_moments`](crate::channel_moments)), for [`Quantize::Int4`].
+    pub channels: FxHashMap<Value, Arc<ChannelMoments>>,
 }
 
 /// Options of [`compress`](crate::compress). By default, it does nothing.

@@ -62,13 +62,13 @@ pub(crate) fn of_weights(
 }
 
 /// The elements of a sum of a product with a matrix.
-fn width(model: &Model, weight: &Weight) -> Option<usize> {
+pub(crate) fn width(model: &Model, weight: &Weight) -> Option<usize> {
     let axes = weight.axes(model).filter(|_| weight.tensor.rank() == 2)?;
     weight.tensor.shape().get(axes.sum).copied()
 }
 
 /// The values that products with a matrix take.
-fn inputs_of(model: &Model, weight: &Weight) -> Vec<Value> {
+pub(crate) fn inputs_of(model: &Model, weight: &Weight) -> Vec<Value> {
     let products = weight.products(model).into_iter();
     products.filter_map(|(node, index)| Some(product(model, node, index)?.0)).collect()
 }

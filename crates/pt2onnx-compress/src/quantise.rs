@@ -1,8 +1,8 @@
 //! Quantises the weights of a graph: which form each gets.
 
 use crate::{
-    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, dequantize, dynamic, mixed,
-    product_inputs, recurrent, weight_selection,
+    Compressed, Cx, Edit, Error, Options, Quantize, block_ops, channel_moments, dequantize,
+    dynamic, mixed, product_inputs, recurrent, weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
@@ -24,8 +24,9 @@ pub(crate) fn quantise(
         at_8_bits = mixed::kept_at_8_bits(model, &weights, options);
     }
     let feedback = product_inputs::of_weights(model, &weights, options);
+    let channels = channel_moments::of_weights(model, &weights, options);
     let edit = Edit::new(model);
-    let mut cx = Cx { edit, options, quantize, feedback, at_8_bits, least, done };
+    let mut cx = Cx { edit, options, quantize, feedback, channels, at_8_bits, least, done };
     if options.ort && quantize == Quantize::DynamicInt8 {
         recurrent::replace(&mut cx, &weights);
     }

@@ -48,7 +48,7 @@ pub fn calibrate<E: fmt::Display>(
         }
     })?;
     let ranges = observers.iter().filter_map(|(value, seen)| Some((*value, seen.range()?)));
-    Ok(Calibrated { ranges: ranges.collect(), moments })
+    Ok(Calibrated { ranges: ranges.collect(), moments, ..Calibrated::default() })
 }
 
 /// Calls `see` with the activations on each sample.

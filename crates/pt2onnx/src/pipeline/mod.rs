@@ -60,6 +60,7 @@ const STAGES: &[Stage] = &[
     Stage::new("interface", &[Export, Optimise], stages::interface),
     Stage::new("dimensions", &[Export, Optimise], stages::dimensions),
     Stage::new("size conditions", &[Export], stages::size_conditions),
+    Stage::new("channel moments", &[Export, Optimise], stages::channel_moments).when(stages::compresses),
     Stage::new("optimise", &[Export, Optimise], stages::optimise),
     Stage::new("size checks", &[Export], stages::size_checks).when(|cx| cx.options.size_checks),
     Stage::new("seed", &[Export], stages::seed),

@@ -13,6 +13,7 @@ use crate::{
     weights::{self, DetachedWeights},
 };
 use pt2onnx_aten::{Lowering, Mutations, Originals, Provenance, emitted};
+use pt2onnx_compress::Calibrated;
 use pt2onnx_fx::graph::Graph;
 use pt2onnx_opt::Target;
 use pt2onnx_report::{Warning, WarningKind, ops};
@@ -207,6 +208,12 @@ pub(super) fn compresses(cx: &StageCx) -> bool {
     !cx.options.compression().is_off()
 }
 
+/// Keeps what norms say of the inputs of weights, which optimisations fold into others.
+pub(super) fn channel_moments(cx: &mut StageCx) -> Result<(), Error> {
+    cx.calibrated.channels = pt2onnx_compress::channel_moments(&cx.model, &cx.compression());
+    Ok(())
+}
+
 pub(super) fn calibrates(cx: &StageCx) -> bool {
     compresses(cx) && !cx.options.calibration_data.is_empty()
 }
@@ -216,7 +223,9 @@ pub(super) fn calibrate(cx: &mut StageCx) -> Result<(), Error> {
     if cx.is_finished() {
         verify(cx)?;
     }
-    cx.calibrated = running::calibrated(&cx.model, &cx.compression(), cx.options)?;
+    let channels = std::mem::take(&mut cx.calibrated.channels);
+    let seen = running::calibrated(&cx.model, &cx.compression(), cx.options)?;
+    cx.calibrated = Calibrated { channels, ..seen };
     Ok(())
 }
 
