@@ -2,6 +2,7 @@
 
 use super::{Emitted, attributes, front, input};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 type Emit = fn(&Builder, &Node) -> Emitted;
@@ -9,6 +10,7 @@ type Emit = fn(&Builder, &Node) -> Emitted;
 /// The nodes that take the place of an operator, in the canonical form.
 pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
+        "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "MaxPool" => Some(of_one_volume),
         "MatMul" => Some(of_matrices),
         "Neg" => Some(negative),
         "Pad" => Some(padded),
@@ -18,6 +20,29 @@ pub(super) fn replacement(op: &str) -> Option<Emit> {
         "Transpose" => Some(summed),
         _ => None,
     }
+}
+
+/// Pools of several volumes: of one that has the channels of all.
+fn of_one_volume(cx: &Builder, node: &Node) -> Emitted {
+    let x = input(node, 0)?;
+    let op = match node.op() {
+        "AveragePool" => "AveragePool",
+        "GlobalAveragePool" => "GlobalAveragePool",
+        "GlobalMaxPool" => "GlobalMaxPool",
+        _ => "MaxPool",
+    };
+    let [output] = node.outputs() else { return Err("it has indices".into()) };
+    let shape = |value| cx.known_shape(value).ok_or("its rank is unknown");
+    let (given, made) = (shape(x)?, shape(*output)?);
+    let [all, channels, sizes @ ..] = &given[..] else { return Err("it has no channels".into()) };
+    if sizes.len() != 3 || all.as_int() == Some(1) {
+        return Err("it is not of several volumes".into());
+    }
+    let joined =
+        [&[Expr::int(1), Expr::product(vec![all.clone(), channels.clone()])], sizes].concat();
+    let joined = cx.reshape(x, &joined);
+    let pooled = cx.emit1(op, &[Some(joined)], node.attributes.clone());
+    Ok(vec![cx.reshape(pooled, &made)])
 }
 
 /// `MatMul` with a vector: of a matrix that is a row or a column.

@@ -1,8 +1,8 @@
 //! Fits a model to a runtime.
 
 use super::{
-    coreml, cubic, error::TargetError, explicit, iree, kernels, name::Target, padding, portable,
-    runtime::Runtime, slices, tensorrt, tflite, tract, unsigned, web,
+    coreml, cubic, error::TargetError, explicit, iree, kernels, mnn, name::Target, padding,
+    portable, runtime::Runtime, slices, tensorrt, tflite, tract, unsigned, web,
 };
 use crate::{
     OPSETS,
@@ -20,7 +20,7 @@ impl Target {
             Self::Portable => Some(&portable::PORTABLE),
             Self::OpenVino => Some(&portable::OPENVINO),
             Self::Rten => Some(&portable::RTEN),
-            Self::Mnn => Some(&portable::MNN),
+            Self::Mnn => Some(&mnn::MNN),
             Self::OpenCv => Some(&portable::OPENCV),
             Self::Iree => Some(&iree::IREE),
             Self::TfLite => Some(&tflite::TFLITE),
@@ -124,7 +124,7 @@ mod tests {
             (&portable::PORTABLE, 114),
             (&portable::OPENVINO, 151),
             (&portable::RTEN, 128),
-            (&portable::MNN, 116),
+            (&mnn::MNN, 116),
             (&portable::OPENCV, 137),
             (&iree::IREE, 126),
             (&tflite::TFLITE, 112),

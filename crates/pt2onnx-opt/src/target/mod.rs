@@ -14,6 +14,7 @@ mod explicit;
 mod fit;
 mod iree;
 mod kernels;
+mod mnn;
 mod name;
 mod outputs;
 pub(crate) mod padding;

@@ -33,14 +33,6 @@ pub(super) static RTEN: Runtime = Runtime {
     computed_outputs: false,
 };
 
-pub(super) static MNN: Runtime = Runtime {
-    newest_opset: 20,
-    max_rank: usize::MAX,
-    operators: LazyLock::new(|| operators(&[TABLE, include_str!("mnn.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS],
-    computed_outputs: true,
-};
-
 pub(super) static OPENCV: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
