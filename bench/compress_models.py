@@ -1,10 +1,10 @@
-"""Compresses models of other producers with pt2onnx and with the usual tools: size, and signal-to-noise ratio of the outputs.
+"""Compresses models of other producers with pt2onnx and with the usual tools: size, signal-to-noise ratio of the outputs, and time.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -r bench/optimizers.txt -r bench/compress.txt
     /tmp/venv/bin/python bench/compress_models.py --bin target/release/pt2onnx --folder /tmp/optimizers [PART-OF-A-NAME ...]
 
-The models are some of those of bench/optimizers.py, from Python packages. Sizes are relative to the original's. The ratio, in decibels, is that
-of the squares of all outputs to the squares of what they differ by from the original's, in ONNX Runtime, for random inputs that no
+The models are some of those of bench/optimizers.py, from Python packages. Sizes, and times in ONNX Runtime and one thread, are relative to the
+original's. The ratio, in decibels, is that of the squares of all outputs to the squares of what they differ by from the original's, in ONNX Runtime, for random inputs that no
 calibration saw. Each way has a row with pt2onnx's result and the best of the tools that do the same: the one with the highest ratio.
 """
 
@@ -50,33 +50,44 @@ def draws(name, source):
     return [{name: like(array) for name, array in first.items()} for _ in range(SAMPLES + 1)]
 
 
-def quality(path, feed, expected):
-    """Decibels, or why there are none."""
+def shortest(sessions, feed):
+    """The shortest of some times of sessions that take turns."""
+    return numpy.min([[optimizers.timed(session, feed, 1) for session in sessions] for _ in range(5)], axis=0)
+
+
+def quality(path, source, feed, expected):
+    """Decibels, or why there are none, and the time relative to the original's."""
     try:
-        outputs = optimizers.session(path).run(None, feed)
+        session = optimizers.session(path)
+        outputs = session.run(None, feed)
+        own, before = shortest([session, optimizers.session(source)], feed)
     except Exception as error:  # whatever ONNX Runtime says
-        return None, str(error).splitlines()[0][:60]
+        return None, None, str(error).splitlines()[0][:60]
     pairs = [(a.astype("f8"), b.astype("f8")) for a, b in zip(expected, outputs) if a.dtype.kind == "f"]
     if any(a.shape != b.shape or not numpy.isfinite(b).all() for a, b in pairs):
-        return None, "other sizes, or not finite"
+        return None, None, "other sizes, or not finite"
     signal, noise = (sum((x**2).sum() for x in xs) for xs in ([a for a, _ in pairs], [a - b for a, b in pairs]))
-    return (10 * numpy.log10(signal / noise) if noise else numpy.inf), None
+    return (10 * numpy.log10(signal / noise) if noise else numpy.inf), own / before, None
 
 
-def result(command, target, size, feed, expected):
-    """Size and decibels of what a command makes, or why there are none."""
+def result(command, target, source, feed, expected):
+    """Size, decibels and time of what a command makes, or why there are none."""
     target.unlink(missing_ok=True)
     run = subprocess.run([*map(str, command)], capture_output=True, text=True)
     if run.returncode or not target.exists():
-        return None, None, (run.stderr.strip().splitlines() or ["failed"])[-1][:60]
-    ratio = target.stat().st_size / size
+        return None, None, None, (run.stderr.strip().splitlines() or ["failed"])[-1][:60]
+    ratio = target.stat().st_size / source.stat().st_size
     # ONNX Runtime may crash.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         try:
-            decibels, reason = pool.submit(quality, target, feed, expected).result()
+            return ratio, *pool.submit(quality, target, source, feed, expected).result()
         except BrokenProcessPool:
-            decibels, reason = None, "ONNX Runtime crashes"
-    return ratio, decibels, reason
+            return ratio, None, None, "ONNX Runtime crashes"
+
+
+def cells(size, decibels, time, reason):
+    """Those of a table."""
+    return [f"{size:.3f}" if size else "", f"{decibels:.1f}" if reason is None else reason, f"{time:.2f}" if time else ""]
 
 
 def main():
@@ -88,27 +99,28 @@ def main():
     target, samples = arguments.folder / "compressed.onnx", arguments.folder / "samples.npz"
     [library] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
     os.environ["ORT_DYLIB_PATH"] = str(library)
-    print("| model | way | size | dB | of others: size | dB | tool |\n| --- | --- | ---: | ---: | ---: | ---: | --- |")
+    print("| model | way | size | dB | time | of others: size | dB | time | tool |\n| --- | --- |" + " ---: |" * 6 + " --- |")
     for name, source in optimizers.models(arguments.folder).items():
         if name not in MODELS or arguments.names and not any(part in name for part in arguments.names):
             continue
         *seen, feed = draws(name, source)
         numpy.savez(samples, **{key: numpy.stack([sample[key] for sample in seen]) for key in feed})
-        size = source.stat().st_size
         expected = optimizers.session(source).run(None, feed)
-        opsets = onnx.load(source, load_external_data=False).opset_import
-        older = any(opset.domain == "" and opset.version < 13 for opset in opsets)
+        model = onnx.load(source, load_external_data=False)
+        older = any(opset.domain == "" and opset.version < 13 for opset in model.opset_import)
+        floats = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT}
+        tables = any(node.op_type == "Gather" and node.input[0] in floats for node in model.graph.node)
         for flags, peers in WAYS.items():
             flags += " --opset 13" if older and "-int8" in flags else ""
+            # The other tool quantises no tables.
+            flags += " --compress-exclude Gather" if tables and "int4" in flags else ""
             calibration = ["--calibration-data", samples] if "static" in flags else []
             command = [arguments.bin, "optimize", source, "-o", target, *flags.split(), *calibration]
-            own = result(command, target, size, feed, expected)
-            others = [(tool, *result([sys.executable, "-c", "import sys\n" + PEERS[tool], source, target, samples], target, size, feed, expected))
+            own = result(command, target, source, feed, expected)
+            others = [(tool, *result([sys.executable, "-c", "import sys\n" + PEERS[tool], source, target, samples], target, source, feed, expected))
                       for tool in peers]
             tool, *best = max(others, key=lambda other: -1.0 if other[2] is None else other[2])
-            cells = [f"{x:.3f}" if x else "" for x in own[:1]] + [f"{own[1]:.1f}" if own[1] is not None else own[2]]
-            cells += [f"{x:.3f}" if x else "" for x in best[:1]] + [f"{best[1]:.1f}" if best[1] is not None else best[2]]
-            print("|", " | ".join([name, f"`{flags}`", *cells, tool]), "|", flush=True)
+            print("|", " | ".join([name, f"`{flags}`", *cells(*own), *cells(*best), tool]), "|", flush=True)
 
 
 if __name__ == "__main__":

