@@ -48,6 +48,17 @@ class Condition:
         """Whether it holds at a point, also where that is unknown."""
         return holds(self.expr, point) is not False
 
+    def side(self, point: Point) -> int:
+        """Whether it holds at a point; of an equality, or an inequality, the sign of the difference
+        of both sides: it may change twice where a condition holds at one place only."""
+        if not isinstance(self.expr, (sympy.Eq, sympy.Ne)):
+            return self.holds(point)
+        try:
+            left, right = value(self.expr.lhs, point), value(self.expr.rhs, point)
+        except ZeroDivisionError:
+            return 1
+        return 0 if left is None or right is None else (left > right) - (left < right)
+
     @property
     def numbers(self) -> list[int]:
         """Its numbers without signs, except those that are far larger than sizes."""

@@ -269,31 +269,37 @@ class Sizes:
             for number in condition.numbers:
                 multiples = (number // 2, 2 * number, 2 * number + 1, 3 * number - 1)
                 found.update((number - 1, number, number + 1, number + 2, *multiples))
-            found.update(self._borders(dim, condition))
+            for low, high in self._borders(dim, condition):
+                found.update((low - 1, low, high, high + 1))
         return sorted(filter(dim.takes, found))
 
-    def _borders(self, dim: Size, condition: Condition, near: Point | None = None) -> list[int]:
-        """The sizes on both sides of where a condition changes along a dimension, from those of the
-        example or others."""
+    def _borders(
+        self, dim: Size, condition: Condition, near: Point | None = None
+    ) -> list[tuple[int, int]]:
+        """The neighbours between which a condition changes along a dimension, from the sizes of the
+        example or others: two pairs where a function of the size has to have one value."""
         if dim.name not in condition.names:
             return []
         numbers = [4 * number for number in condition.numbers]
-        low, high = dim.low, max(4 * dim.example, 64, *numbers)
-        high = high if dim.high is None else min(high, dim.high)
+        lowest, highest = dim.low, max(4 * dim.example, 64, *numbers)
+        highest = highest if dim.high is None else min(highest, dim.high)
 
-        def at(size: int) -> bool:
-            return condition.holds(self.complete({**(near or self.example), dim.name: size}))
+        def at(size: int) -> int:
+            return condition.side(self.complete({**(near or self.example), dim.name: size}))
 
-        first = at(low)
-        if at(high) == first:
+        first, last = at(lowest), at(highest)
+        if first == last:
             return []
-        while high - low > 1:
-            middle = (low + high) // 2
-            if at(middle) == first:
-                low = middle
-            else:
-                high = middle
-        return [low - 1, low, high, high + 1]
+
+        def change(is_after: Callable[[int], bool]) -> tuple[int, int]:
+            low, high = lowest, highest
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if is_after(at(middle)) else (middle, high)
+            return low, high
+
+        found = change(lambda side: side != first), change(lambda side: side == last)
+        return [*dict.fromkeys(found)]
 
     def to_try(
         self, conditions: Sequence[Condition] = (), most: int = MOST
@@ -340,8 +346,8 @@ class Sizes:
                     {**near, **{name: point[name] for name in condition.names & near.keys()}}
                 )
             for name in self.dims:
-                sides = self._borders(self.dims[name], condition, near)[1:3]
-                found += [{**near, name: size} for size in sides]
+                pairs = self._borders(self.dims[name], condition, near)
+                found += [{**near, name: size} for size in itertools.chain(*pairs)]
         for number in numbers:
             for size in (number + 1, number, number - 1):
                 found.append(dict.fromkeys(self.dims, size))

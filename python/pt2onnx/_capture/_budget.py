@@ -8,8 +8,8 @@ import time
 class Budget:
     """Runs of operators that are made in any case, and seconds of CPU time in which more are.
 
-    What is found must not depend on how busy a machine is: time alone ends the work on large
-    models only.
+    Results must not depend on how busy a machine is: time alone ends the work on large models
+    only.
 
     Args:
         operators: How many operators run in any case.

@@ -38,6 +38,7 @@ KNOWN = (
     9950084,
     9950912,
     9952071,
+    9952165,
 )
 
 #: Modules whose models were wrong where comparing had little time.
