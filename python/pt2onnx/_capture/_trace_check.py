@@ -190,8 +190,10 @@ def _check_hidden(
     example, own = sizes.example, _trace_borders.numbers(traced)
     operators = traced.code.operators
     known = _trace_borders.own_reads(traced)
-    larger = [point for point in borders if any(point[name] > example[name] for name in point)]
-    smaller = [point for point in borders if point not in larger]
+    # Those that leave other dimensions first: what is hidden may depend on them.
+    near = sorted(borders, key=lambda point: len(point.items() - example.items()))
+    larger = [point for point in near if any(point[name] > example[name] for name in point)]
+    smaller = [point for point in near if point not in larger]
     # A size of 1 hides no other one.
     smaller = [point for point in smaller if any(1 < point[n] < example[n] for n in point)]
     for point in (*larger[:1], *smaller[:1]):

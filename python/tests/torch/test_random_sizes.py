@@ -39,6 +39,7 @@ KNOWN = (
     9950912,
     9952071,
     9952165,
+    9953587,
 )
 
 #: Modules whose models were wrong where comparing had little time.
