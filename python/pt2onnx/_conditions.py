@@ -48,6 +48,15 @@ class Condition:
         """Whether it holds at a point, also where that is unknown."""
         return holds(self.expr, point) is not False
 
+    @property
+    def is_count(self) -> bool:
+        """Whether a number that is computed of sizes has to be another one than 1, as that of
+        pieces: no code computes the same where it is not."""
+        if not self.expr.is_Equality or self.expr.lhs.is_Symbol or self.expr.rhs.is_Symbol:
+            return False
+        numbers = [side for side in self.expr.args if side.is_Integer]
+        return any(number > 1 for number in numbers)
+
     def side(self, point: Point) -> int:
         """Whether it holds at a point; of an equality, or an inequality, the sign of the difference
         of both sides: it may change twice where a condition holds at one place only."""

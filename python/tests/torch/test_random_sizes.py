@@ -40,6 +40,7 @@ KNOWN = (
     9952071,
     9952165,
     9953587,
+    9960115,
 )
 
 #: Modules whose models were wrong where comparing had little time.
