@@ -65,6 +65,7 @@ def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Border
     if known is None:
         return Borders([], points)
     found, same = dict[_Reads, dict[str, int]](), list[dict[str, int]]()
+    largest = dict[_Reads, dict[str, int]]()
     looked_at = (*points, *sizes.generic(), *sizes.borders((), _LOOKED_AT))
     operators = traced.code.read_operators
     for point in looked_at:
@@ -74,6 +75,7 @@ def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Border
             budget.spend(operators)
             read = reads(traced, sizes, point)
             found.setdefault(read, point)
+            largest[read] = max(largest.get(read, point), point, key=sizes.elements)
             if read == known:
                 same.append(point)
     found.pop(known, None)
@@ -81,6 +83,9 @@ def borders(traced: Traced, sizes: Sizes, most: float, budget: Budget) -> Border
     deciding = {read and read[0]: point for read, point in reversed(found.items())}
     deciding.pop(known[0], None)
     first = [point for point in found.values() if point in deciding.values()]
+    # The code may do the same at small sizes only.
+    far = [largest[read] for read, point in found.items() if point in first]
+    first += [point for point in far if point not in first]
     rest = sorted((p for p in found.values() if p not in first), key=sizes.elements)
     chosen = first + [rest.pop(0 if at % 2 == 0 else -1) for at in range(len(rest))]
     others = chosen[:_MOST_OTHERS]

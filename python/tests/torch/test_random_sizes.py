@@ -41,6 +41,7 @@ KNOWN = (
     9952165,
     9953587,
     9960115,
+    9970040,
 )
 
 #: Modules whose models were wrong where comparing had little time.
