@@ -35,6 +35,9 @@ _ATTEMPTS = 3
 #: At how many sizes a capture is tried where its conditions do not hold: at least, and at most.
 _TESTS, _MOST_TESTS = 7, 40
 
+#: How many times the elements of the example arguments have at which a capture is tried far away.
+_LARGEST = 16
+
 #: How many captures look for conditions that others hide, and at how many numbers of their code.
 _HIDING = 2
 _NUMBERS = 6
@@ -265,6 +268,14 @@ class Explorer:
         order = list(_decisions.bits(points))
         return sum(1 << at for at in order if self.coverage.is_near(own[at], own[order[0]]))
 
+    def _largest(self, points: int) -> int:
+        """The largest of those that are not too large."""
+        sizes = self.coverage.sizes
+        most = _LARGEST * sizes.elements(sizes.example)
+        elements = {at: sizes.elements(self._evidence.points[at]) for at in _decisions.bits(points)}
+        small = [at for at, count in elements.items() if count <= most]
+        return 1 << max(small, key=elements.__getitem__) if small else 0
+
     def _settle(self, at: int, *, joined: bool = False) -> None:
         """Captures the module at sizes, unless a capture is right there.
 
@@ -334,8 +345,10 @@ class Explorer:
         pairs = [one & other for one, other in itertools.combinations(sides, 2)]
         choose = random.Random(0)
         choose.shuffle(pairs)
-        # The first and the last, and some of all.
-        ends = [near & -near, 1 << near.bit_length() >> 1]
+        # The first and the last, far larger ones, and some of all.
+        far = self._largest(points)
+        near |= far
+        ends = [near & -near, 1 << near.bit_length() >> 1, far]
         has_tried = False
         for at, wanted in enumerate((*ends, *sides, *[near] * _TESTS, *pairs)):
             tried = evidence.right[model] & near

@@ -42,6 +42,7 @@ KNOWN = (
     9953587,
     9960115,
     9970040,
+    9970076,
 )
 
 #: Modules whose models were wrong where comparing had little time.
