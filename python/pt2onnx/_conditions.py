@@ -50,7 +50,7 @@ class Condition:
 
     @property
     def is_count(self) -> bool:
-        """Whether a number that is computed of sizes has to be another one than 1, as that of
+        """Whether a number that is computed from sizes has to be another one than 1, as that of
         pieces: no code computes the same where it is not."""
         if not self.expr.is_Equality or self.expr.lhs.is_Symbol or self.expr.rhs.is_Symbol:
             return False

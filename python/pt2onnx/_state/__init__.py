@@ -56,7 +56,7 @@ class Snapshot:
 
     @property
     def writes(self) -> bool:
-        """Whether something wrote to memory so far, apart from captures."""
+        """Whether something wrote to memory so far: copies that captures make do not count."""
         return self._storages.writes
 
     @contextlib.contextmanager
