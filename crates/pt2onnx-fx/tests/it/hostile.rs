@@ -129,6 +129,19 @@ fn json_that_lies() {
         set(json, "/graph_module/graph/nodes/0/inputs/0/arg", json!({"as_ints": deep}));
     });
     assert_error(&deep, place);
+    let long = edited(PROGRAM, |json| {
+        let text = "s0 + ".repeat(1 << 12);
+        let size = "/graph_module/graph/tensor_values/x/sizes/0";
+        set(json, size, json!({"as_expr": {"expr_str": text}}));
+    });
+    let text = "s0 + ".repeat(24);
+    assert_error(
+        &long,
+        &format!(
+            "FILE, record `models/model.json`: value x: `{text}...` cannot be parsed: the \
+             expression has 20480 bytes"
+        ),
+    );
     let half = changed(PROGRAM, |bytes| bytes.truncate(bytes.len() / 2));
     assert_error(&half, &format!("{place}EOF"));
     // 36 bytes, again and again.

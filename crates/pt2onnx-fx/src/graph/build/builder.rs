@@ -10,6 +10,9 @@ use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
 
+/// How many characters of a wrong expression a message has.
+const LONGEST: usize = 120;
+
 /// A part of a program, or what is wrong with the JSON.
 pub(super) type Built<T> = Result<T, Invalid>;
 
@@ -68,7 +71,7 @@ impl Builder {
         }
         let expr = Expr::parse(text).map_err(|error| Invalid::Expression {
             owner: owner(),
-            text: text.to_owned(),
+            text: shortened(text),
             error,
         })?;
         self.exprs.insert(text.into(), expr.clone());
@@ -86,4 +89,11 @@ impl Builder {
 /// Names a value in a message.
 pub(super) fn owner(name: &str) -> String {
     format!("value {name}")
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
