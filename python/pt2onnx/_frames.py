@@ -11,6 +11,11 @@ def torch_root() -> str:
     return f"{os.path.dirname(sys.modules['torch'].__file__ or '')}{os.sep}"
 
 
+def package_root() -> str:
+    """The folder of this package, with a separator at its end."""
+    return f"{os.path.dirname(__file__)}{os.sep}"
+
+
 def line_outside(*files: str) -> tuple[str, int]:
     """The innermost file and line on the stack whose path starts with none of ``files``."""
     skipped = (*files, __file__)

@@ -9,7 +9,7 @@ import sys
 import traceback
 
 from .. import _errors
-from .._frames import torch_root
+from .._frames import package_root, torch_root
 
 #: The lines of the message. The report has all else.
 _LINES = 10
@@ -96,9 +96,8 @@ def _user_line(error: BaseException) -> str | None:
 
 def _is_of_user(file: str) -> bool:
     """Whether a file is neither torch's, ours, Python's nor that of a library of torch's."""
-    package = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
     python = os.path.join(os.path.dirname(os.__file__), "")
     installed = os.path.join("site-packages", "")
-    if file.startswith((torch_root(), package, "<")) or f"{os.sep}sympy{os.sep}" in file:
+    if file.startswith((torch_root(), package_root(), "<")) or f"{os.sep}sympy{os.sep}" in file:
         return False
     return installed in file or not file.startswith((python, sys.prefix))

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from .. import _conditions
 from .._conditions import Condition, Expr
 from .._examples import LARGER
-from .._frames import line_outside, line_within, torch_root
+from .._frames import line_outside, line_within, package_root, torch_root
 from .._sympy import sympy
 from . import _patches, _source_names
 
@@ -40,8 +40,7 @@ _KINDS = {"eval": "branch", "runtime_assert": "check"}
 #: The folder of torch that has modules and functions as a user writes them.
 _FUNCTIONAL = "nn"
 
-#: The folder of this package, the file that calls torch.export, and code that is not the user's.
-_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+#: The file that calls torch.export, and code that is not the user's.
 _EXPORT = os.path.join(os.path.dirname(__file__), "_torch_export.py")
 _OTHERS = (
     os.path.dirname(getattr(importlib.util.find_spec("sympy"), "origin", "")),
@@ -208,7 +207,7 @@ def _place() -> Place | None:
     file, line = _dynamo_line()
     if not file.startswith(torch_root()):
         return file, line
-    return line_within(_EXPORT, torch_root(), _PACKAGE, *_OTHERS, "<")
+    return line_within(_EXPORT, torch_root(), package_root(), *_OTHERS, "<")
 
 
 def _asking_line() -> tuple[str, int]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
+import re
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Protocol, TypeGuard
 
 import torch
+
+from .. import _frames
+
+#: Lines of Python, the innermost first.
+Lines = tuple[tuple[str, int], ...]
 
 
 class JitType(Protocol):
@@ -114,6 +121,14 @@ class JitModule(Protocol):
     def inlined_graph(self) -> JitGraph: ...
     @property
     def code(self) -> str: ...
+
+
+def lines(source_range: str) -> Lines:
+    """The lines of Python in the range of a node, up to the call of this package."""
+    found = (re.match(r"(.+)\((\d+)\): ", frame) for frame in source_range.splitlines())
+    frames = ((frame[1], int(frame[2])) for frame in found if frame)
+    root = _frames.package_root()
+    return tuple(itertools.takewhile(lambda line: not line[0].startswith(root), frames))
 
 
 def is_script(model: object) -> TypeGuard[torch.jit.ScriptModule]:

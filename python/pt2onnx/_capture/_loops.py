@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +11,13 @@ from types import FrameType
 from torch.overrides import TorchFunctionMode
 
 from .. import _compare, _frames
-from . import _patches
-from ._jit import JitGraph
+from . import _jit, _patches
+from ._jit import JitGraph, Lines
 from ._torch_export import Call
 
-#: Lines of Python, the innermost first.
-Lines = tuple[tuple[str, int], ...]
+_ROOT = _frames.package_root()
 
 _TEXT = "The code runs as often as a size of the example decides"
-
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
 
 
 def note(graph: JitGraph, own: Call, other: Call) -> str | None:
@@ -77,7 +72,7 @@ class _Counter(TorchFunctionMode):
     ) -> object:
         lines: list[tuple[str, int]] = []
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and not (file := frame.f_code.co_filename).startswith(_PACKAGE):
+        while frame is not None and not (file := frame.f_code.co_filename).startswith(_ROOT):
             lines.append((file, frame.f_lineno))
             frame = frame.f_back
         self.counts[tuple(lines)] += 1
@@ -87,6 +82,4 @@ class _Counter(TorchFunctionMode):
 def _lines(graph: JitGraph) -> set[tuple[str, int]]:
     """The lines of Python that made the nodes of a graph."""
     ranges = {node.sourceRange() for node in graph.nodes()}
-    frames = {line for text in ranges for line in text.splitlines()}
-    found = (re.match(r"(.+)\((\d+)\): ", frame) for frame in frames)
-    return {(frame[1], int(frame[2])) for frame in found if frame}
+    return {line for source_range in ranges for line in _jit.lines(source_range)}

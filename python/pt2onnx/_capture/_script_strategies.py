@@ -118,8 +118,7 @@ class Trace:
         if not attempt.notes:
             with attempt.calls_as_ops(tracing.symbolic):
                 attempt.notes = _trace.notes_at_other_sizes(traced, attempt.strict)
-        if tracing.refuted and not attempt.notes:
-            attempt.notes = [tracing.refuted]
+            attempt.notes += [tracing.refuted] if tracing.refuted else []
         if attempt.notes:
             notes = "; ".join(attempt.notes[:3])
             raise _trace.TraceWarning(f"the trace holds for these arguments only: {notes}")

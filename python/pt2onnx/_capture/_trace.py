@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 from torch.jit import _trace as torch_trace
 
-from .. import _compare, _errors, _examples, _leaves, _objects, _shapes, _symbolic
+from .. import _compare, _errors, _examples, _frames, _leaves, _objects, _shapes, _symbolic
 from .._leaves import Leaf, TensorLeaf
 from .._program._origin import Example
 from .._types import Model
@@ -334,11 +334,13 @@ def differences(one: JitGraph, other: JitGraph) -> list[str]:
     first = next((at for at, (a, b) in pairs if not _same_node(a, b)), None)
     if first is None and len(ours) == len(theirs):
         return []
-    # Not every node has a place.
     at = min(len(ours), len(theirs)) if first is None else first
     rest = max(ours, theirs, key=len)[at:]
-    places = (re.search(r"# (\S.*:\d+):\d+", str(node)) for node in rest)
-    place = next((found[1] for found in places if found), rest[0].kind())
+    # Not every node has a line, nor one outside of torch.
+    lines = [line for node in rest for line in _jit.lines(node.sourceRange())]
+    outer = (line for line in lines if not line[0].startswith(_frames.torch_root()))
+    line = next(outer, next(iter(lines), None))
+    place = f"{line[0]}:{line[1]}" if line else rest[0].kind()
     return [f"The code does something else at other sizes ({place})"]
 
 
