@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+#: The operators of code that is small: it is compared at more sizes.
+SMALL = 1 << 7
+
 
 class Budget:
     """Runs of operators that are made in any case, and seconds of CPU time in which more are.

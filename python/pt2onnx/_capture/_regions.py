@@ -18,6 +18,7 @@ from .._conditions import FAR, Condition, Expr
 from .._program import ONNXProgram
 from .._sympy import sympy
 from . import _decisions, _recorded
+from ._budget import SMALL
 from ._coverage import Coverage, Run
 from ._decisions import Chosen, Decision, Leaf, Split, union
 from ._evidence import Evidence
@@ -375,7 +376,7 @@ class Explorer:
     ) -> list[Condition]:
         """The conditions of a capture that hide others which matter: the capture is right on both
         sides of ``t <= 8``, but not where the code asks for ``t > 64`` on the other side, or takes
-        ``x[:, :64]``.
+        ``x[:, :64]`` on one of them.
 
         Args:
             captured: The capture.
@@ -385,16 +386,20 @@ class Explorer:
         """
         sizes, own = self.coverage.sizes, _numbers(captured)
         keys = {key for one in known for key in (one.key, one.opposite)}
+        is_small = captured.program is not None and len(captured.program.graph.nodes) <= SMALL
         found: list[Condition] = []
-        # A size of 1 hides no other one.
-        hiding = [(c, point) for c, point in untested.items() if _has_larger(point, sizes.example)]
-        for condition, point in hiding[:_HIDING]:
-            region = self._captured(point)
-            if region is None:
-                continue
-            new = [one for one in region.conditions if one.key not in keys]
-            numbers = sorted(_numbers(region.captured) - own)[:_NUMBERS]
-            others = (*sizes.borders(new, numbers, point), *sizes.borders(new, numbers))
+        # Code asks for a size of 1 often, and another capture takes long.
+        larger = [c for c, point in untested.items() if _has_larger(point, sizes.example)]
+        for condition, point in untested.items():
+            others = list[dict[str, int]]()
+            if is_small:
+                side = {name: point[name] for name in condition.names & point.keys()}
+                others += ({**other, **side} for other in sizes.generic())
+                others += sizes.borders((), sorted(own)[:_NUMBERS], point)
+            if condition in larger[:_HIDING] and (region := self._captured(point)):
+                new = [one for one in region.conditions if one.key not in keys]
+                numbers = sorted(_numbers(region.captured) ^ own)[:_NUMBERS]
+                others += (*sizes.borders(new, numbers, point), *sizes.borders(new, numbers))
             points = [other for other in others if not condition.holds(other)]
             if self.coverage.first_wrong(run, points):
                 found.append(condition)

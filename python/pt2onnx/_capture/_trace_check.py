@@ -11,7 +11,7 @@ import torch
 from .. import _examples, _leaves, _shapes
 from .._sizes import Sizes
 from . import _trace, _trace_borders
-from ._budget import Budget
+from ._budget import SMALL, Budget
 from ._jit import JitGraph, JitType
 from ._torch_export import Call
 from ._trace import Traced
@@ -45,8 +45,8 @@ _SECONDS, _OPERATORS = 0.2, 1 << 12
 #: longer.
 _LOOKING, _LOOKING_PART = 0.01, 1 / 8
 
-#: How many operators run in any case to look at sizes, where at most ``_SMALL`` run for each.
-_LOOKING_OPERATORS, _SMALL = 1 << 14, 1 << 7
+#: How many operators run in any case to look at sizes, where few run for each.
+_LOOKING_OPERATORS = 1 << 14
 
 #: Elements that the largest argument or result may have in any case: the time for fewer depends on
 #: the operators more than on sizes.
@@ -61,7 +61,7 @@ _ALWAYS = 2
 #: Seconds of CPU time of traces that are always compared.
 _QUICK = 0.05
 
-#: How many numbers of the other side of a branch are compared.
+#: How many numbers of one side of a branch are compared.
 _NUMBERS = 4
 
 #: How many other values are compared at least, if none of them shows anything.
@@ -99,7 +99,7 @@ def check(traced: Traced, sizes: Sizes) -> list[str]:
     most = max(most, _few(traced))
     looked = _trace_borders.Borders([], [])
     if traced.sizes.any:
-        always = _LOOKING_OPERATORS if traced.code.read_operators <= _SMALL else 0
+        always = _LOOKING_OPERATORS if traced.code.read_operators <= SMALL else 0
         looking = Budget(always, max(_LOOKING, _LOOKING_PART * traced.seconds))
         looked = _trace_borders.borders(traced, sizes, most, looking)
     borders = [*looked.others, *looked.points]
@@ -174,8 +174,8 @@ def _check_hidden(
     most: float,
     budget: Budget,
 ) -> None:
-    """Compares a trace at sizes for which the code asks on the other side of a branch only: ``if t
-    > 8: x = x[:, :64]``.
+    """Compares a trace at sizes for which the code asks on one side of a branch only: ``if t > 8: x
+    = x[:, :64]``.
 
     Args:
         traced: The trace, which is right on both sides.
@@ -194,8 +194,9 @@ def _check_hidden(
     near = sorted(borders, key=lambda point: len(point.items() - example.items()))
     larger = [point for point in near if any(point[name] > example[name] for name in point)]
     smaller = [point for point in near if point not in larger]
-    # A size of 1 hides no other one.
-    smaller = [point for point in smaller if any(1 < point[n] < example[n] for n in point)]
+    if operators > SMALL:
+        # Code asks for a size of 1 often.
+        smaller = [point for point in smaller if any(1 < point[n] < example[n] for n in point)]
     for point in (*larger[:1], *smaller[:1]):
         if budget.is_spent:
             return
@@ -203,7 +204,7 @@ def _check_hidden(
             continue
         call = _trace_borders.call_at(traced, sizes, point)
         try:
-            numbers = sorted(_trace_borders.numbers(traced.at(call)) - own)[:_NUMBERS]
+            numbers = sorted(_trace_borders.numbers(traced.at(call)) ^ own)[:_NUMBERS]
         except Exception:
             # The module takes no such sizes, or cannot be traced there.
             continue

@@ -43,6 +43,9 @@ KNOWN = (
     9960115,
     9970040,
     9970076,
+    9980304,
+    9980421,
+    9980491,
 )
 
 #: Modules whose models were wrong where comparing had little time.

@@ -16,7 +16,7 @@ import pytest
 import torch
 from helpers import Call, same
 from pt2onnx import _examples
-from pt2onnx._capture import _module_trace, _patience, _trace
+from pt2onnx._capture import _budget, _module_trace, _patience, _trace
 from pt2onnx._capture._torch_export import Call as Captured
 from pt2onnx._state import Snapshot
 
@@ -218,9 +218,9 @@ class Limited(torch.nn.Module):
         return (x[:, :64] if x.shape[1] > self.border else x) + 1
 
 
-@pytest.mark.parametrize("border", [1, 8])
-def test_other_sides_of_branches(border: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module is traced there as well, unless its code does the same at all sizes but 1."""
+@pytest.mark.parametrize(("border", "layers"), [(1, _budget.SMALL), (8, 1)])
+def test_other_sides_of_branches(border: int, layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module is traced there as well, unless it is large and does the same at all sizes but 1."""
     made: list[Any] = []
     once = _trace.trace_call
 
@@ -229,7 +229,7 @@ def test_other_sides_of_branches(border: int, monkeypatch: pytest.MonkeyPatch) -
         return once(call, run, **options)
 
     monkeypatch.setattr(_trace, "trace_call", counted)
-    module = torch.nn.Sequential(Limited(border), torch.nn.ReLU())
+    module = torch.nn.Sequential(Limited(border), *[torch.nn.ReLU()] * layers)
     axes = {"x": {0: "n", 1: "m"}}
     x = torch.rand(2, 7)
     program = pt2onnx.export(module, (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
