@@ -31,7 +31,7 @@ class Condition:
 
     ``kind`` is ``branch`` for an answer to the code, ``check`` where PyTorch fails otherwise.
     ``place`` is the file and line of the user's code that decides by it, if it is known.
-    ``internal`` is whether code of torch asks, whose branches compute the same.
+    ``internal`` is whether code of torch asks for one of several ways to compute the same.
     """
 
     expr: Expr
@@ -47,15 +47,6 @@ class Condition:
     def holds(self, point: Point) -> bool:
         """Whether it holds at a point, also where that is unknown."""
         return holds(self.expr, point) is not False
-
-    @property
-    def is_count(self) -> bool:
-        """Whether a number that is computed from sizes has to be another one than 1, as that of
-        pieces: no code computes the same where it is not."""
-        if not self.expr.is_Equality or self.expr.lhs.is_Symbol or self.expr.rhs.is_Symbol:
-            return False
-        numbers = [side for side in self.expr.args if side.is_Integer]
-        return any(number > 1 for number in numbers)
 
     def side(self, point: Point) -> int:
         """Whether it holds at a point; of an equality, or an inequality, the sign of the difference
@@ -159,6 +150,14 @@ _KNOWN: dict[str, object] = {
     **{"math": math, "torch": torch, "Max": max, "Min": min},
     **{"FloorDiv": _floor_div, "Mod": operator.mod, "PythonMod": operator.mod},
 }
+
+
+def is_count(expr: Expr) -> bool:
+    """Whether a relation has a number that is computed from sizes be another one than 1, as that of
+    pieces: no code computes the same where it does not hold."""
+    if not expr.is_Equality or expr.lhs.is_Symbol or expr.rhs.is_Symbol:
+        return False
+    return any(side.is_Integer and side > 1 for side in expr.args)
 
 
 def holds(expr: Expr, point: Point) -> bool | None:

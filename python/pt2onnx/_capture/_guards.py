@@ -153,7 +153,7 @@ def logged() -> Generator[GuardLog, None, None]:
     def answer(old: Callable[..., None]) -> Callable[..., None]:
         def log_guard(self: Any, prefix: str, g: Expr, *rest: Any, **options: Any) -> None:
             if kind := _KINDS.get(prefix):
-                internal = _asked_by_torch(_FUNCTIONAL)
+                internal = _asked_by_torch(_FUNCTIONAL) and not _conditions.is_count(g)
                 log.answers.append((self, Condition(g, kind, _place(), internal)))
             old(self, prefix, g, *rest, **options)
 

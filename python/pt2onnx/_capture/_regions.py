@@ -503,7 +503,7 @@ class Explorer:
             found: Chosen = taken.index(decision.model)
             own = self.regions[decision.model].conditions
             done = facts | ignored[decision.model]
-            rest = {c.key: c for c in own if (c.is_count or not c.internal) and c.key not in done}
+            rest = {c.key: c for c in own if not c.internal and c.key not in done}
             for one in reversed(rest.values()):
                 found = (one, found, None)
             return found
