@@ -43,7 +43,7 @@ def followed(
                 "no such state"
             )
         if snapshot:
-            snapshot.save(x)
+            snapshot.before_write(x)
         x.detach().copy_(y.detach())
 
     def data(_: object) -> object:

@@ -68,10 +68,10 @@ class Snapshot:
         finally:
             self._storages.restore_saved()
 
-    def save(self, tensor: torch.Tensor) -> None:
-        """Copies the memory of a tensor that is written to, where writes are not watched."""
+    def before_write(self, tensor: torch.Tensor) -> None:
+        """Copies the memory of a tensor that will be written to, where writes are not watched."""
         with without_modes():
-            self._storages.write(tensor)
+            self._storages.before_write(tensor)
 
     def detached(self, value: T) -> T:
         """A result of the module that later restores do not change."""

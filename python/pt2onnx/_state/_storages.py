@@ -109,8 +109,8 @@ class Storages:
         with _Watch(self):
             yield
 
-    def write(self, tensor: torch.Tensor) -> None:
-        """Copies the storage of a tensor that is written to, if it is one of these."""
+    def before_write(self, tensor: torch.Tensor) -> None:
+        """Copies the storage of a tensor that will be written to, if it is one of these."""
         self.save(tensor)
         storage = _storage(tensor)
         self.writes = self.writes or (storage is not None and storage._cdata in self._saved)
@@ -201,7 +201,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for one in value if is_items(value) else (value,):
                 if isinstance(one, torch.Tensor):
                     with without_modes():
-                        self._storages.write(one)
+                        self._storages.before_write(one)
         try:
             return func(*args, **kwargs) if kwargs else func(*args)
         except RuntimeError:
