@@ -126,6 +126,14 @@ def bits(points: int) -> Iterator[int]:
         points ^= low
 
 
+def within(conditions: Iterable[Condition], model: int) -> Chosen:
+    """The decision for a capture where all of these conditions hold, and for none elsewhere."""
+    found: Chosen = model
+    for one in reversed([*conditions]):
+        found = (one, found, None)
+    return found
+
+
 def paths(
     chosen: Chosen, path: tuple[tuple[Condition, bool], ...] = ()
 ) -> Iterator[tuple[tuple[tuple[Condition, bool], ...], int | None]]:

@@ -25,19 +25,21 @@ from . import (
     _arguments,
     _buffer_branches,
     _failures,
+    _hiding,
     _merging,
     _numbers,
     _recorded,
-    _regions,
     _torch_export,
     _trace,
     _trace_borders,
     _trace_check,
 )
 from ._coverage import Coverage
+from ._exploring import Explorer
 from ._guards import GuardLog
 from ._jit import JitGraph
 from ._patience import Patience
+from ._recapture import Recapture
 from ._script import Script
 from ._script_strategies import (
     STRATEGIES,
@@ -209,25 +211,28 @@ class Capturer:
         step = "Capture the model at other sizes..."
         self._steps.say(step)
         with self._calls_as_ops(self._symbolic):
-            explorer = _regions.explored(coverage, call, captured, self._max_regions)
+            recapture = Recapture(coverage, call, captured)
+            explorer = Explorer(recapture, self._max_regions)
+            regions = explorer.run(captured)
         if captured is None and not explorer.has_other_sizes:
             return None
         join = _merging.split if self._sizes == "split" else _merging.merged
-        found = _merging.joined(join, explorer, self._source, translate)
-        if found is None and captured and self._sizes == "merge" and explorer.regions:
+        found = None
+        if regions is not None:
+            found = _merging.joined(join, regions, self._source, translate)
+        if regions and found is None and captured and self._sizes == "merge":
             # At other sizes than those of the example, the model fails.
-            explorer.take_first(captured.narrowing)
-            found = _merging.joined(join, explorer, self._source, translate)
+            regions = explorer.of_example(regions, captured.narrowing)
+            found = _merging.joined(join, regions, self._source, translate)
         self._steps.say(f"{step} {'✅' if found else '❌'}")
-        if found is None:
+        if regions is None or found is None:
             return None
-        if explorer.open or explorer.lost:
+        if regions.open or regions.lost:
             if self._sizes == "error" or coverage.has_exact:
                 return None
             fails = "No model is for" if self._sizes == "split" else "The model fails at"
-            _errors.warn(explorer.text(fails))
-        strategy = explorer.regions[0].captured.strategy
-        return found, Captured(None, strategy, captured.failures if captured else {})
+            _errors.warn(regions.text(fails))
+        return found, Captured(None, recapture.strategy, captured.failures if captured else {})
 
     def _narrowing(self, captured: Captured, call: Call) -> list[Condition]:
         """The conditions of a program that do not follow from what is asked for.
@@ -252,8 +257,8 @@ class Capturer:
         if found or self._sizes == "warn":
             return found
         with self._calls_as_ops({}):
-            explorer = _regions.explorer(coverage, call, captured, self._max_regions)
-            return explorer.hiding(captured, conditions, untested, run)
+            recapture = Recapture(coverage, call, captured)
+            return _hiding.hiding(recapture, captured, conditions, untested, run)
 
     def _texts(self, captured: Captured) -> list[str]:
         """The sizes for which alone a program holds."""
