@@ -9,12 +9,16 @@ use pt2onnx_ir::{Builder, Traits, Value, attrs};
 pub(crate) static FOLD_SCALE_INTO_WEIGHT: Pass = Pass {
     name: "fold-scale-into-weight",
     description: "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, \
-                  ConvTranspose, Gemm, MatMul or BatchNormalization before them.",
+                  ConvTranspose, Gemm, MatMul or BatchNormalization before them, also if a \
+                  Transpose, Squeeze or Unsqueeze is in between.",
     precondition: "float32 or float64, one number for all or one for each channel. For Mul and \
                    Div, nothing else uses the weight.",
     run: Run::fusions(fusions),
     ..Pass::FUSION
 };
+
+/// Views that may be between the layer and the arithmetic.
+const VIEWS: [&str; 3] = ["Transpose", "Squeeze", "Unsqueeze"];
 
 fn fusions() -> Patterns {
     let all = [
@@ -29,7 +33,9 @@ fn fusions() -> Patterns {
         // The bias of a MatMul is a separate node.
         let kinds = if op == "MatMul" { &all[3..] } else { &all[..] };
         for &(pattern, kind) in kinds {
-            let pattern = pattern.replace("LAYER", &format!("w:{op}(x, #weight)"));
+            let own = format!("w:{op}(x, #weight)");
+            let behind = VIEWS.map(|view| format!("v:{view}({own})")).join(" | ");
+            let pattern = pattern.replace("LAYER", &format!("{{{own} | {behind}}}"));
             fusions.push(Fusion::new(&pattern, move |cx, found| layer(cx, found, op, kind))?);
         }
     }
@@ -49,8 +55,15 @@ fn layer(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Result<Va
     let dtype = float_type(cx, found)?;
     let (node, c) = (found.get_node(cx, "w")?, found.get("c")?);
     let place = Channels::of(cx, &node, op)?;
-    let affine = kind.affine(place.spread(cx, c, dtype)?);
-    affine.folded(cx, found, &node, &place, dtype, Some(c))
+    let view = found.node(cx, "v");
+    let seen = view.as_ref().map_or(Ok(place), |view| place.behind(cx, view))?;
+    let affine = kind.affine(seen.spread(cx, c, dtype)?);
+    let folded = affine.folded(cx, found, &node, &place, dtype, Some(c))?;
+    let Some(view) = view else { return Ok(folded) };
+    let op = VIEWS.into_iter().find(|op| view.is(op)).ok_or(NoFusion::NoMatch)?;
+    let mut inputs = view.inputs().to_vec();
+    inputs[0] = Some(folded);
+    Ok(cx.emit1(op, &inputs, view.attributes))
 }
 
 /// The scale and bias of a batch normalization are those of channels.

@@ -1,8 +1,9 @@
 //! Arithmetic with a constant for each channel of a layer.
 
 use super::{Because, Match, NoFusion, lazy_scale::scaled};
-use crate::analysis::every;
+use crate::analysis::{every, perm};
 use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// `f y + s` of the output `y` of a layer, with a factor and a summand for each channel.
@@ -77,6 +78,7 @@ pub(super) fn scaled_weight(
     scaled(&tensor, node, op, dtype, factors).because(MISFIT)
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Channels {
     pub op: &'static str,
     pub count: usize,
@@ -115,6 +117,19 @@ impl Channels {
         (count > 0).then_some(Self { op, count, from_end, rank })
     }
 
+    /// The same behind a `Transpose`, `Squeeze` or `Unsqueeze` of the output.
+    pub fn behind(self, cx: &Builder, view: &Node) -> Result<Self, NoFusion> {
+        let places = places(cx, view).because("the dimensions that move are not known")?;
+        let moved = |rank: usize| {
+            let channel = rank.checked_sub(self.from_end + 1)?;
+            let at = places.iter().position(|&from| from == Some(channel))?;
+            Some(places.len() - 1 - at)
+        };
+        let rank = view.input(0).and_then(|v| cx.known_shape(v)).map(|shape| shape.len());
+        let from_end = rank.and_then(moved).because("the channels are not a dimension")?;
+        Ok(Self { from_end, rank: places.len(), ..self })
+    }
+
     /// The layer whose weight has its channels where this one has them.
     pub fn scaled_as(&self) -> &'static str {
         if self.op == "MatMul" { "Gemm" } else { self.op }
@@ -137,6 +152,28 @@ impl Channels {
             [one] => Some(vec![*one; self.count]),
             all if all.len() == self.count => Some(elements),
             _ => None,
+        }
+    }
+}
+
+/// The dimension of the input that each dimension of the output of a view is; `None` for new ones.
+fn places(cx: &Builder, view: &Node) -> Option<Vec<Option<usize>>> {
+    let model = cx.model();
+    let rank = model.rank(view.input(0)?)?;
+    let axes = |rank: usize| {
+        let ints = model.const_ints(view.input(1)?)?;
+        ints.into_iter().map(|a| axis(a, rank)).collect::<Option<Vec<usize>>>()
+    };
+    match view.op() {
+        "Transpose" => Some(perm(&model, view)?.iter().map(|&p| usize::try_from(p).ok()).collect()),
+        "Squeeze" => {
+            let removed = axes(rank)?;
+            Some((0..rank).filter(|i| !removed.contains(i)).map(Some).collect())
+        }
+        _ => {
+            let rank = rank + model.const_ints(view.input(1)?)?.len();
+            let (added, mut kept) = (axes(rank)?, 0..);
+            Some((0..rank).map(|i| if added.contains(&i) { None } else { kept.next() }).collect())
         }
     }
 }
