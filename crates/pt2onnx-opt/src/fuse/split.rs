@@ -10,7 +10,8 @@ use pt2onnx_ir::{Model, NodeId, Value};
 pub(crate) static SPLIT: Pass = Pass {
     name: "split",
     description: "Replaces slices of one tensor along one dimension by Split.",
-    precondition: "The size of the dimension is known, and the slices do not overlap.",
+    precondition: "The size of the dimension is known, and the slices do not overlap and take at \
+                   least half of it: what no slice takes is copied, too.",
     phase: Phase::Last,
     run: Run::Graph(run),
     ..Pass::FUSION
@@ -72,6 +73,9 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
         return None;
     }
     let size = model.shape(x)?.get(axis)?.as_int()?;
+    if parts.iter().map(|p| p.to - p.from).sum::<i64>() < size - size / 2 {
+        return None;
+    }
     // A part that no slice takes is an output without uses.
     let (mut sizes, mut users, mut at) = (Vec::new(), Vec::new(), 0);
     for part in &parts {
