@@ -30,6 +30,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::gather_quantized::GATHER_QUANTIZED,
     &fuse::gather_rows::GATHER_ROWS,
     &fuse::grid::GRID,
+    &fuse::reduce_stack::REDUCE_STACK,
     &fuse::reduce_sum_square::REDUCE_SUM_SQUARE,
     &fuse::multi_head::MULTI_HEAD,
     &fuse::attention::ATTENTION,

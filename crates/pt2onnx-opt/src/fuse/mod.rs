@@ -32,6 +32,7 @@ pub(crate) mod pad;
 mod per_channel;
 pub(crate) mod projections;
 pub(crate) mod reassociate;
+pub(crate) mod reduce_stack;
 pub(crate) mod reduce_sum_square;
 pub(crate) mod rms_norm;
 pub(crate) mod rotary;
