@@ -1,6 +1,7 @@
 //! Measures that passes lower, so that running them ends.
 
-use pt2onnx_ir::{Def, Model, NodeId, RegionId, Value};
+use pt2onnx_ir::{Def, Model, NodeId, RegionId, Value, attrs};
+use pt2onnx_symbolic::axis;
 use rustc_hash::FxHashMap;
 
 /// A number of a graph without dead nodes that falls whenever a pass changes it, so that no pass
@@ -17,6 +18,8 @@ pub enum Measure {
     Runs,
     /// Nodes that depend on constants only, then uses of their results.
     Fixed,
+    /// The dimensions behind the axes of `Softmax` and `LogSoftmax`.
+    SoftmaxAxes,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),
     /// Nothing is known: a pass of a user.
@@ -50,6 +53,7 @@ impl Measure {
                 let uses = nodes.iter().filter(table).map(|&id| count(model.uses_of(id).count()));
                 vec![count(nodes.len() - varying), uses.sum()]
             }
+            Self::SoftmaxAxes => vec![nodes.iter().filter_map(|&n| behind_axis(model, n)).sum()],
             Self::Operators(ops) => {
                 let of = |op: &&str| count(nodes.iter().filter(|&&n| model[n].op() == *op).count());
                 ops.iter().map(of).chain([inputs(model, &nodes)]).collect()
@@ -84,6 +88,14 @@ fn depths(model: &Model, nodes: &[NodeId]) -> (usize, u64) {
 
 fn inputs(model: &Model, nodes: &[NodeId]) -> u64 {
     nodes.iter().map(|&n| model[n].inputs().len() as u64).sum()
+}
+
+/// The number of dimensions behind the axis of a softmax.
+fn behind_axis(model: &Model, id: NodeId) -> Option<u64> {
+    let node = Some(&model[id]).filter(|n| n.is("Softmax") || n.is("LogSoftmax"))?;
+    let rank = model.rank(node.input(0)?)?;
+    let axis = axis(attrs::Softmax::read(node).ok()?.axis, rank)?;
+    u64::try_from(rank - 1 - axis).ok()
 }
 
 /// All nodes, weighted by how deep their region is.

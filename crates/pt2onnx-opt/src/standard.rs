@@ -32,6 +32,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::grid::GRID,
     &fuse::reduce_stack::REDUCE_STACK,
     &fuse::reduce_sum_square::REDUCE_SUM_SQUARE,
+    &fuse::softmax_before_transpose::SOFTMAX_BEFORE_TRANSPOSE,
     &fuse::multi_head::MULTI_HEAD,
     &fuse::attention::ATTENTION,
     &fuse::decoder_attention::DECODER_ATTENTION,

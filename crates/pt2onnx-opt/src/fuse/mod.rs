@@ -39,6 +39,7 @@ pub(crate) mod rotary;
 mod rotary_tables;
 pub(crate) mod simplified_layer_norm;
 pub(crate) mod skip_rms_norm;
+pub(crate) mod softmax_before_transpose;
 pub(crate) mod split;
 pub(crate) mod split_linears;
 
