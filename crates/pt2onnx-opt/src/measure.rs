@@ -1,6 +1,6 @@
 //! Measures that passes lower, so that running them ends.
 
-use pt2onnx_ir::{Def, Model, NodeId, RegionId, Value, attrs};
+use pt2onnx_ir::{Def, Model, NodeId, RegionId, Traits, Value, attrs};
 use pt2onnx_symbolic::axis;
 use rustc_hash::FxHashMap;
 
@@ -20,6 +20,8 @@ pub enum Measure {
     Fixed,
     /// The dimensions behind the axes of `Softmax` and `LogSoftmax`.
     SoftmaxAxes,
+    /// Convolutions of sequences, then activations behind a `Squeeze` of a convolution.
+    Sequences,
     /// Nodes of these operators, in order, then inputs of nodes.
     Operators(&'static [&'static str]),
     /// Nothing is known: a pass of a user.
@@ -54,6 +56,12 @@ impl Measure {
                 vec![count(nodes.len() - varying), uses.sum()]
             }
             Self::SoftmaxAxes => vec![nodes.iter().filter_map(|&n| behind_axis(model, n)).sum()],
+            Self::Sequences => {
+                let of = |f: fn(&Model, NodeId) -> Option<bool>| {
+                    count(nodes.iter().filter(|&&n| f(model, n) == Some(true)).count())
+                };
+                vec![of(is_sequence_conv), of(is_activation_of_squeezed)]
+            }
             Self::Operators(ops) => {
                 let of = |op: &&str| count(nodes.iter().filter(|&&n| model[n].op() == *op).count());
                 ops.iter().map(of).chain([inputs(model, &nodes)]).collect()
@@ -96,6 +104,18 @@ fn behind_axis(model: &Model, id: NodeId) -> Option<u64> {
     let rank = model.rank(node.input(0)?)?;
     let axis = axis(attrs::Softmax::read(node).ok()?.axis, rank)?;
     u64::try_from(rank - 1 - axis).ok()
+}
+
+fn is_sequence_conv(model: &Model, id: NodeId) -> Option<bool> {
+    let node = &model[id];
+    Some(node.is("Conv") && model.rank(node.input(1)?)? == 3)
+}
+
+fn is_activation_of_squeezed(model: &Model, id: NodeId) -> Option<bool> {
+    let node = Some(&model[id]).filter(|n| n.traits().contains(Traits::ELEMENTWISE))?;
+    let squeeze = &model[model.producer(node.input(0)?)?];
+    let conv = Some(squeeze).filter(|n| n.is("Squeeze"))?.input(0)?;
+    Some(model[model.producer(conv)?].is("Conv"))
 }
 
 /// All nodes, weighted by how deep their region is.

@@ -133,6 +133,7 @@ fn imported_graph(
         opset,
         max_neutral_bytes,
         max_generated_bytes,
+        imported: true,
         share_weights: true,
         join_weights: options.replace_weights,
         ..options.clone()

@@ -99,6 +99,9 @@ pub struct Options {
     /// [`optimize_imported`](crate::optimize_imported) does so if
     /// [`replace_weights`](Self::replace_weights) is set.
     pub join_weights: bool,
+    /// Whether the model is one of another producer.
+    /// [`optimize_imported`](crate::optimize_imported) sets it.
+    pub imported: bool,
     /// Whether the model will be made one of float16.
     pub to_float16: bool,
     /// The number of tokens of the longest sequence that a language model is run for: the target
@@ -171,6 +174,8 @@ pub struct Pass {
     /// The targets that it runs for at any opset, as other passes replace its operators by those of
     /// the runtime.
     pub(crate) any_opset: &'static [Target],
+    /// Whether it only runs for models of other producers.
+    pub(crate) imported: bool,
     pub(crate) run: Run,
 }
 
@@ -208,6 +213,7 @@ impl Pass {
         phase: Phase::Early,
         targets: &[],
         any_opset: &[],
+        imported: false,
         run: Run::Graph(|_, _| false),
     };
 
@@ -287,6 +293,7 @@ impl Pass {
     pub(crate) fn is_for(&self, graph: &GraphMut<'_>, options: &Options) -> bool {
         let newer = options.opset.min(graph.opset) >= self.since;
         (newer || self.any_opset.contains(&options.target))
+            && (options.imported || !self.imported)
             && (self.targets.is_empty() || self.targets.contains(&options.target))
     }
 

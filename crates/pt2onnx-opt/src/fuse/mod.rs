@@ -7,6 +7,7 @@ mod broadcast;
 pub(crate) mod clip;
 pub(crate) mod commute_reshape_transpose;
 mod concat_columns;
+pub(crate) mod conv1d_to_conv2d;
 pub(crate) mod decoder_attention;
 #[cfg(test)]
 pub(crate) mod double_relu;

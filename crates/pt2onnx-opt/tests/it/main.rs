@@ -169,6 +169,7 @@ fn fuse() {
             opset: words.next().unwrap_or("26").parse().unwrap(),
             target: words.next().unwrap_or("ort").parse().unwrap(),
             join_weights: true,
+            imported: true,
             max_positions: words.next().map(|n| n.parse().unwrap()),
             ..Options::default()
         };
