@@ -108,14 +108,7 @@ impl Part {
 
     /// Whether an output of a node has the name.
     fn labels(&self, name: &str) -> bool {
-        match self {
-            Self::Any { .. } | Self::Number(_) | Self::Constant { .. } | Self::Absent => false,
-            Self::Either(all) => all.iter().any(|part| part.labels(name)),
-            Self::Node(node) => {
-                node.labels.iter().flatten().any(|label| *label == name)
-                    || node.inputs.iter().any(|part| part.labels(name))
-            }
-        }
+        self.any(&|part| matches!(part, Self::Node(node) if node.has_label(name)))
     }
 
     fn operators(&self) -> OpSet {

@@ -103,17 +103,29 @@ pub(super) enum ConstantPart {
 }
 
 impl Part {
+    /// Whether this part or one within it is such a part.
+    pub fn any(&self, holds: &impl Fn(&Self) -> bool) -> bool {
+        let within = match self {
+            Self::Any { .. } | Self::Number(_) | Self::Constant { .. } | Self::Absent => &[][..],
+            Self::Either(all) => all,
+            Self::Node(node) => &node.inputs,
+        };
+        holds(self) || within.iter().any(|part| part.any(holds))
+    }
+
     /// Whether a value or a node has that name.
     fn has_name(&self, name: &str) -> bool {
-        match self {
+        self.any(&|part| match part {
             Self::Any { name: own, .. } | Self::Constant { name: own, .. } => own == name,
-            Self::Number(_) | Self::Absent => false,
-            Self::Either(all) => all.iter().any(|part| part.has_name(name)),
-            Self::Node(node) => {
-                node.labels.iter().flatten().any(|label| label == name)
-                    || node.inputs.iter().any(|part| part.has_name(name))
-            }
-        }
+            Self::Node(node) => node.has_label(name),
+            Self::Number(_) | Self::Absent | Self::Either(_) => false,
+        })
+    }
+}
+
+impl NodePart {
+    pub fn has_label(&self, name: &str) -> bool {
+        self.labels.iter().flatten().any(|label| label == name)
     }
 }
 
