@@ -30,6 +30,9 @@ pub(crate) static MERGE_LINEARS: Pass = Pass {
     ..Pass::FUSION
 };
 
+/// The targets whose runtime takes longer to copy halves than for a second product.
+pub(super) const SLOW_HALVES: &[Target] = Target::CONTRIB;
+
 /// The key of layers that are joined.
 #[derive(PartialEq, Eq, Hash)]
 struct Kind {
@@ -78,9 +81,8 @@ fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         let half = options.to_float16 || kind.dtype == DType::F16;
         let left = biased.is_some_and(|sums| is_attention(model, &sums))
             || half && group.iter().any(|layer| is_biased_later(model, layer.node));
-        // ONNX Runtime takes longer to copy halves than for a second product.
         let halves = matches!(&group[..], [one, other] if one.width == other.width)
-            && Target::CONTRIB.contains(&options.target);
+            && SLOW_HALVES.contains(&options.target);
         let worth = each * group.len() > each + 1 && !left && !halves;
         changed |= worth && split(model, &kind, &group).is_some();
     }

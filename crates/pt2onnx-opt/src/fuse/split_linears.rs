@@ -1,7 +1,7 @@
 //! A linear layer whose result is halved becomes two.
 
 use super::{Measure, Pass, Phase, Run, merge_linears};
-use crate::{Changed, GraphMut, Options, Target};
+use crate::{Changed, GraphMut, Options};
 
 pub(crate) static SPLIT_LINEARS: Pass = Pass {
     name: "split-linears",
@@ -11,7 +11,7 @@ pub(crate) static SPLIT_LINEARS: Pass = Pass {
     precondition: "The weight is a constant that nothing else uses, and nothing else uses the \
                    result.",
     lowers: Measure::Operators(&["Split"]),
-    targets: Target::CONTRIB,
+    targets: merge_linears::SLOW_HALVES,
     phase: Phase::Late,
     run: Run::Graph(run),
     ..Pass::FUSION
