@@ -6,7 +6,7 @@
 //! numbers of any size.
 
 use crate::{ChannelMoments, Options, Quantize, Weight, numbers, product_inputs, weight_selection};
-use pt2onnx_ir::{Attribute, Model, Node, Traits, Value};
+use pt2onnx_ir::{Model, Node, Traits, Value, attrs};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -225,10 +225,6 @@ impl Estimate {
 
 /// An activation function.
 fn function(node: &Node) -> Option<Box<dyn Fn(f32) -> f32>> {
-    let float = move |name: &str, default: f32| match node.attribute(name) {
-        Some(Attribute::Float(x)) => *x,
-        _ => default,
-    };
     let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
     Some(match node.op() {
         "Relu" => Box::new(|x| x.max(0.0)),
@@ -236,22 +232,26 @@ fn function(node: &Node) -> Option<Box<dyn Fn(f32) -> f32>> {
         "Tanh" => Box::new(f32::tanh),
         "Erf" => Box::new(erf),
         "Gelu" | "FastGelu" => Box::new(|x| 0.5 * x * (1.0 + erf(x / std::f32::consts::SQRT_2))),
-        "QuickGelu" | "Swish" => {
-            let alpha = float("alpha", if node.is("Swish") { 1.0 } else { 1.702 });
+        "Swish" => {
+            let alpha = attrs::Swish::read(node).ok()?.alpha;
             Box::new(move |x| x * sigmoid(alpha * x))
+        }
+        "QuickGelu" => {
+            let alpha = node.read("alpha").ok()?.unwrap_or(1.702);
+            Box::new(move |x: f32| x * sigmoid(alpha * x))
         }
         "Softplus" => Box::new(|x| x.exp().ln_1p()),
         "HardSigmoid" => {
-            let (alpha, beta) = (float("alpha", 0.2), float("beta", 0.5));
-            Box::new(move |x| (alpha * x + beta).clamp(0.0, 1.0))
+            let given = attrs::HardSigmoid::read(node).ok()?;
+            Box::new(move |x| (given.alpha * x + given.beta).clamp(0.0, 1.0))
         }
         "HardSwish" => Box::new(|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
         "LeakyRelu" => {
-            let alpha = float("alpha", 0.01);
+            let alpha = attrs::LeakyRelu::read(node).ok()?.alpha;
             Box::new(move |x| if x < 0.0 { alpha * x } else { x })
         }
         "Elu" => {
-            let alpha = float("alpha", 1.0);
+            let alpha = attrs::Elu::read(node).ok()?.alpha;
             Box::new(move |x| if x < 0.0 { alpha * x.exp_m1() } else { x })
         }
         _ => return None,
