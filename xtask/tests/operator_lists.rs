@@ -10,9 +10,12 @@ use std::path::Path;
 const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("pt2onnx-lowering/src/math/complex/mod.rs", 1, "how ONNX Runtime moves transposes"),
     ("pt2onnx-opt/src/fuse/attention.rs", 1, "operators that the pass's measure counts"),
+    ("pt2onnx-opt/src/fuse/conv1d_to_conv2d.rs", 1, "what ONNX Runtime fuses into a convolution"),
+    ("pt2onnx-opt/src/fuse/fold_scale_into_weight.rs", 1, "what moves a layer's channels"),
     ("pt2onnx-opt/src/fuse/grid.rs", 1, "operators that the pass's measure counts"),
     ("pt2onnx-opt/src/fuse/packed_qkv.rs", 1, "what stands between a layer and its attention"),
     ("pt2onnx-opt/src/fuse/pad.rs", 1, "operators with the attribute `pads` that one fusion edits"),
+    ("pt2onnx-opt/src/fuse/softmax_before_transpose.rs", 1, "operators with the same axis"),
     ("pt2onnx-opt/src/ort_reserved.rs", 1, "a step of a pattern"),
     ("pt2onnx-opt/src/target/cubic.rs", 1, "how ONNX Runtime moves transposes"),
 ];
