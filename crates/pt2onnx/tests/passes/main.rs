@@ -81,8 +81,9 @@ fn options(level: Level) -> Options {
 
 /// Passes for the target `ort-genai` only, for loops over tokens, for quantized tables, and below
 /// opset 23 only: pt2onnx-opt has text cases of them, and python/tests/torch/test_hf.py compares
-/// numbers.
-const ELSEWHERE: [&str; 6] = [
+/// numbers. So does bench/optimizers.py for convolutions of sequences.
+const ELSEWHERE: [&str; 7] = [
+    "conv1d-to-conv2d",
     "decoder-attention",
     "gather-quantized",
     "group-query-attention",
