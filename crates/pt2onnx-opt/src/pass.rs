@@ -190,6 +190,7 @@ pub(crate) enum Run {
         fn(&GraphMut<'_>) -> BTreeMap<&'static str, usize>,
     ),
     Fusions(Fusions),
+    /// By fusions, and once none of them applies, by a function.
     FusionsThen(Fusions, fn(&mut GraphMut<'_>, &Options) -> Changed),
     Own(Arc<Own>),
 }
@@ -284,7 +285,7 @@ impl Pass {
             Run::Own(run) => run(graph, options),
             Run::Fusions(fusions) => fuse_with(graph, options, fusions, applied),
             Run::FusionsThen(fusions, then) => {
-                fuse_with(graph, options, fusions, applied) | then(graph, options)
+                fuse_with(graph, options, fusions, applied) || then(graph, options)
             }
         }
     }

@@ -50,7 +50,9 @@ fn fusions() -> Patterns {
         Fusion::new("a:Attention(Mul(x, scale))", |cx, found| scaled(cx, found, 0))?,
         Fusion::new("a:Attention(q, Mul(x, scale))", |cx, found| scaled(cx, found, 1))?,
         Fusion::new(
-            "a:Attention(q, Reshape(ek:Expand(uk:Unsqueeze(k))), Reshape(ev:Expand(uv:Unsqueeze(v))))",
+            "a:Attention(q, \
+                {Reshape(ek:Expand(uk:Unsqueeze(k))) | Squeeze(ek:Expand(uk:Unsqueeze(k)))}, \
+                {Reshape(ev:Expand(uv:Unsqueeze(v))) | Squeeze(ev:Expand(uv:Unsqueeze(v)))})",
             grouped,
         )?,
         Fusion::new("a:Attention(q, k, v, mask)", causal)?,
