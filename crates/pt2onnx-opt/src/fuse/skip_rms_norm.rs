@@ -45,18 +45,22 @@ fn join(model: &mut Model, id: NodeId) -> Option<()> {
     (float && last && fits && same(a) && same(b)).then_some(())?;
     let origins = model[sum].origins.iter().chain(&model[id].origins).copied();
     let origins: Vec<_> = origins.collect();
-    let ty = model[x].ty.clone();
+    let (ty, alone) = (model[x].ty.clone(), model[x].only_use().is_some());
     let cx = Builder::new(model, InsertPoint::Before(sum), Constraints::default());
     cx.set_origins(&origins);
     let attributes = Attributes::from_iter([("epsilon".into(), options.epsilon.into())]);
     let inputs = [Some(a), Some(b), Some(scale)];
-    let (op, types) = ("SkipSimplifiedLayerNormalization", [ty.clone(), None, None, ty]);
-    let made = cx.emit_custom("com.microsoft", op, &inputs, attributes, &types);
+    let types = [ty.clone(), None, None, ty];
+    // The sum is the last output, behind mean and deviation.
+    let types = if alone { &types[..1] } else { &types };
+    let op = "SkipSimplifiedLayerNormalization";
+    let made = cx.emit_custom("com.microsoft", op, &inputs, attributes, types);
     drop(cx);
-    // Mean and deviation.
-    made[1..3].iter().for_each(|&v| model[v].name = Some("".into()));
     rewrite::substitute(model, normalised, made[0]);
-    rewrite::substitute(model, x, made[3]);
+    if let &[_, mean, deviation, total] = &made[..] {
+        [mean, deviation].into_iter().for_each(|v| model[v].name = Some("".into()));
+        rewrite::substitute(model, x, total);
+    }
     model.erase(id);
     model.erase(sum);
     Some(())
