@@ -48,6 +48,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::linear_attention::LINEAR_ATTENTION,
     &fuse::split::SPLIT,
     &fuse::skip_rms_norm::SKIP_RMS_NORM,
+    &fuse::branchwise_rms_norm::BRANCHWISE_RMS_NORM,
     &fuse::simplified_layer_norm::SIMPLIFIED_LAYER_NORM,
 ];
 

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 mod attention_cache;
 pub(crate) mod batch_norm;
+pub(crate) mod branchwise_rms_norm;
 mod broadcast;
 pub(crate) mod clip;
 pub(crate) mod commute_reshape_transpose;
