@@ -29,6 +29,7 @@ type Row = (&'static str, &'static str, &'static [usize], Element);
 const ALIKE: &[Row] = &[
     ("BiasGelu", "Identity", &[0], Of(0)),
     ("BranchwiseRMSNorm", "Identity", &[0], Of(0)),
+    ("CausalConvWithState", "Identity", &[0], Of(0)),
     ("DequantizeLinear", "Identity", &[0], Of(1)),
     ("DynamicQuantizeMatMul", "MatMul", &[0, 1], Is(DType::F32)),
     ("FastGelu", "Identity", &[0], Of(0)),

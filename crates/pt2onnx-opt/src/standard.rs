@@ -49,6 +49,7 @@ static STANDARD: &[&Pass] = &[
     &fuse::split::SPLIT,
     &fuse::skip_rms_norm::SKIP_RMS_NORM,
     &fuse::branchwise_rms_norm::BRANCHWISE_RMS_NORM,
+    &fuse::causal_conv::CAUSAL_CONV,
     &fuse::simplified_layer_norm::SIMPLIFIED_LAYER_NORM,
 ];
 

@@ -5,6 +5,7 @@ mod attention_cache;
 pub(crate) mod batch_norm;
 pub(crate) mod branchwise_rms_norm;
 mod broadcast;
+pub(crate) mod causal_conv;
 pub(crate) mod clip;
 pub(crate) mod commute_reshape_transpose;
 mod concat_columns;
