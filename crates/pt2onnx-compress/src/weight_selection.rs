@@ -118,10 +118,12 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
     let node = &model[id];
     let flag = |name: &str| node.int(name).unwrap_or(0) != 0;
     let of = |channel, sum| Some(Axes { channel, sum });
-    if !node.domain.is_empty() || rank < 2 {
+    if rank < 2 {
         return None;
     }
     match (node.op(), index) {
+        ("CausalConvWithState", 1) => of(0, 1),
+        _ if !node.domain.is_empty() => None,
         ("MatMul", 0) => of(rank - 2, rank - 1),
         ("MatMul", 1) => of(rank - 1, rank - 2),
         ("Gemm", 0) if flag("transA") => of(1, 0),
