@@ -74,16 +74,16 @@ fn difference(a: &[f32], b: &[f32]) -> Option<String> {
     Some(format!("element {place} is {}, not {}", b[place], a[place]))
 }
 
-/// With ONNX Runtime's own operators, and joined weights.
+/// With ONNX Runtime's own operators, and what is done to models of other producers.
 fn options(level: Level) -> Options {
-    Options { target: Target::Ort, join_weights: true, ..Options::from(level) }
+    Options { target: Target::Ort, join_weights: true, imported: true, ..Options::from(level) }
 }
 
 /// Passes for the target `ort-genai` only, for loops over tokens, for quantized tables, and below
 /// opset 23 only: pt2onnx-opt has text cases of them, and python/tests/torch/test_hf.py compares
-/// numbers. So does bench/optimizers.py for convolutions of sequences.
+/// numbers.
 const ELSEWHERE: [&str; 7] = [
-    "conv1d-to-conv2d",
+    "branchwise-rms-norm",
     "decoder-attention",
     "gather-quantized",
     "group-query-attention",
