@@ -122,7 +122,7 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
         return None;
     }
     match (node.op(), index) {
-        ("CausalConvWithState", 1) => of(0, 1),
+        ("CausalConvWithState", 1) if node.domain == "com.microsoft" => of(0, 1),
         _ if !node.domain.is_empty() => None,
         ("MatMul", 0) => of(rank - 2, rank - 1),
         ("MatMul", 1) => of(rank - 1, rank - 2),
