@@ -80,7 +80,8 @@ impl Registry {
     pub fn schemas(&self, op: &str) -> Vec<String> {
         let of_op = |name: &str| name.split('.').next() == Some(op);
         let rows = self.ops.0.iter().filter(|(name, _)| of_op(name));
-        let mut found: BTreeMap<&str, &str> = rows.map(|(name, row)| (*name, row.schema)).collect();
+        let mut found: BTreeMap<&str, &str> =
+            rows.map(|(name, row)| (*name, row.op.schema)).collect();
         for (name, custom) in self.custom.iter().filter(|(name, _)| of_op(name)) {
             match custom.last() {
                 Some(Custom::Closure { text, .. } | Custom::Untyped { text: Some(text), .. }) => {

@@ -2,10 +2,9 @@
 
 use super::translation::{Custom, RegisterError, Translation};
 use crate::{AtenOp, Schema, ops};
-use dashmap::DashMap;
 use pt2onnx_ir::{Model, schema};
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
 
 /// All ops that can be translated, with their translations. If an op has several, the one that was
 /// registered last is used.
@@ -19,13 +18,18 @@ pub struct Registry {
     pub(super) custom: FxHashMap<String, Vec<Custom>>,
     /// A model for each text given to `add_functions`.
     pub(super) functions: Vec<Model>,
-    /// The schemas of the tables that were parsed so far.
-    schemas: DashMap<&'static str, Arc<Schema>, FxBuildHasher>,
 }
 
 /// The rows of all tables, by the op's name.
 #[derive(Clone)]
-pub(super) struct Ops(pub(super) FxHashMap<&'static str, &'static AtenOp>);
+pub(super) struct Ops(pub(super) FxHashMap<&'static str, Known>);
+
+/// A row of a table, and its schema, which is parsed when it is first needed.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub(super) op: &'static AtenOp,
+    schema: OnceLock<Option<Arc<Schema>>>,
+}
 
 impl Default for Ops {
     fn default() -> Self {
@@ -36,7 +40,7 @@ impl Default for Ops {
 impl Ops {
     fn with(more: &'static [AtenOp]) -> Self {
         let all = ops::tables().chain([more]).flatten();
-        Self(all.map(|op| (op.name(), op)).collect())
+        Self(all.map(|op| (op.name(), Known { op, schema: OnceLock::new() })).collect())
     }
 }
 
@@ -80,12 +84,12 @@ impl Registry {
 
     /// The op of that name (`aten::add.Tensor`) in the tables.
     pub fn get(&self, name: &str) -> Option<&'static AtenOp> {
-        self.ops.0.get(name).copied()
+        self.ops.0.get(name).map(|known| known.op)
     }
 
     /// All ops of the tables, sorted by name.
     pub fn ops(&self) -> Vec<&'static AtenOp> {
-        let mut all: Vec<_> = self.ops.0.values().copied().collect();
+        let mut all: Vec<_> = self.ops.0.values().map(|known| known.op).collect();
         all.sort_by_key(|op| op.name());
         all
     }
@@ -113,13 +117,9 @@ impl Registry {
     }
 
     /// The parsed schema of a table's row. It is parsed once, for all threads.
-    pub(crate) fn schema(&self, op: &'static AtenOp) -> Option<Arc<Schema>> {
-        let known = self.schemas.get(op.schema).map(|known| known.clone());
-        known.or_else(|| {
-            let parsed = Arc::new(Schema::parse(op.schema).ok()?);
-            self.schemas.insert(op.schema, parsed.clone());
-            Some(parsed)
-        })
+    pub(crate) fn schema(&self, op: &AtenOp) -> Option<Arc<Schema>> {
+        let known = self.ops.0.get(op.name())?;
+        known.schema.get_or_init(|| Schema::parse(known.op.schema).ok().map(Arc::new)).clone()
     }
 }
 
