@@ -274,6 +274,17 @@ pub fn repr(argument: &Argument) -> impl Display {
     })
 }
 
+/// A text for messages: its first 160 characters, with `...` for the others.
+pub fn brief(text: impl Display) -> String {
+    const LONGEST: usize = 160;
+    let mut text = text.to_string();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
 /// `str(ep.graph_signature)`.
 impl Display for GraphSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

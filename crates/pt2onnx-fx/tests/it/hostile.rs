@@ -134,7 +134,7 @@ fn json_that_lies() {
         let size = "/graph_module/graph/tensor_values/x/sizes/0";
         set(json, size, json!({"as_expr": {"expr_str": text}}));
     });
-    let text = "s0 + ".repeat(24);
+    let text = "s0 + ".repeat(32);
     assert_error(
         &long,
         &format!(

@@ -67,7 +67,7 @@ impl FromArg for Ignored {
 
 /// The argument as Python prints it, for messages. Long texts are cut.
 pub fn brief(value: &Argument) -> String {
-    printer::repr(value).to_string().chars().take(120).collect()
+    printer::brief(printer::repr(value))
 }
 
 /// The message that an argument is not what a parameter takes.

@@ -1,12 +1,11 @@
 //! Arguments without a schema, for translations that take whatever a node is given.
 
-use super::{
-    FromArg,
-    from_arg::{brief, wanted},
-    operand::number,
-};
+use super::{FromArg, from_arg::wanted, operand::number};
 use crate::{Cx, ParamType, TensorOrScalar};
-use pt2onnx_fx::graph::{ArgKind, Argument, NamedArg};
+use pt2onnx_fx::{
+    graph::{ArgKind, Argument, NamedArg},
+    printer,
+};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -91,7 +90,7 @@ impl FromArg for Given {
             Argument::String(text) => Ok(Self::Text(text.to_string())),
             Argument::DType(dtype) => Ok(Self::DType(*dtype)),
             Argument::MemoryFormat(_) | Argument::Layout(_) | Argument::Device(_) => {
-                Ok(Self::Text(brief(arg)))
+                Ok(Self::Text(printer::repr(arg).to_string()))
             }
             _ => match number(cx, arg) {
                 Some(TensorOrScalar::Scalar(scalar)) => Ok(Self::Scalar(scalar)),

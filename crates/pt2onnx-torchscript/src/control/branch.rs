@@ -8,6 +8,7 @@ use crate::{
     types::{Symbols, of_data},
     value::Value,
 };
+use pt2onnx_fx::printer::brief;
 use pt2onnx_torchscript_archive::syntax::Stmt;
 
 /// How often what follows a condition runs in each of its branches, at most.
@@ -126,15 +127,4 @@ impl Evaluator<'_> {
         self.state.join = outer;
         flow
     }
-}
-
-/// A condition as text, cut where it is long.
-fn brief(condition: &impl std::fmt::Display) -> String {
-    const LONGEST: usize = 160;
-    let mut text = condition.to_string();
-    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
-        text.truncate(end);
-        text.push_str(" …");
-    }
-    text
 }

@@ -3,15 +3,13 @@
 use crate::{
     error::Invalid,
     graph::{ModuleFrame, Name, OpName},
+    printer::brief,
     schema as s,
 };
 use indexmap::{IndexMap, IndexSet};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
-
-/// How many characters of a wrong expression a message has.
-const LONGEST: usize = 120;
 
 /// A part of a program, or what is wrong with the JSON.
 pub(super) type Built<T> = Result<T, Invalid>;
@@ -71,7 +69,7 @@ impl Builder {
         }
         let expr = Expr::parse(text).map_err(|error| Invalid::Expression {
             owner: owner(),
-            text: shortened(text),
+            text: brief(text),
             error,
         })?;
         self.exprs.insert(text.into(), expr.clone());
@@ -89,11 +87,4 @@ impl Builder {
 /// Names a value in a message.
 pub(super) fn owner(name: &str) -> String {
     format!("value {name}")
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }
