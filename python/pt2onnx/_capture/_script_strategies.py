@@ -3,7 +3,6 @@ trace that follows the values of the arguments."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Protocol
@@ -13,50 +12,7 @@ from .._types import Model
 from . import _trace, _trace_check
 from ._script import Script
 from ._torch_export import Call
-from ._trace import Traced
-
-
-class NoMatch(Exception):
-    """The strategy is not for this module."""
-
-
-#: A context in which calls of autograd functions with symbolic functions are ops, whose
-#: translations the dict gets.
-CallsAsOps = Callable[[dict[object, Function]], contextlib.AbstractContextManager[None]]
-
-
-@dataclasses.dataclass
-class Tracing:
-    """The trace of a call, or the error of PyTorch.
-
-    ``symbolic`` are the translations of calls of autograd functions in it. ``holds`` is whether it
-    is right for other arguments, ``refuted`` how it is not, ``loop`` the note of ``TraceWarning``,
-    and ``by_values`` whether other values refuted it, on which the code decides: torch.export does
-    not take it.
-    """
-
-    made: Traced | Exception | None = None
-    symbolic: dict[object, Function] = dataclasses.field(default_factory=dict[object, Function])
-    holds: bool = False
-    refuted: str | None = None
-    loop: str | None = None
-    by_values: bool = False
-
-    @property
-    def has_run(self) -> bool:
-        """Whether the module has run in Python."""
-        return isinstance(self.made, Traced)
-
-    @property
-    def traced(self) -> Traced:
-        """The trace.
-
-        Raises:
-            Exception: The error.
-        """
-        if isinstance(self.made, Traced):
-            return self.made
-        raise self.made or NoMatch
+from ._traces import CallsAsOps, NoMatch, Tracing
 
 
 @dataclasses.dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -32,7 +33,6 @@ from . import (
     _torch_export,
     _trace,
     _trace_borders,
-    _trace_check,
 )
 from ._coverage import Coverage
 from ._exploring import Explorer
@@ -44,14 +44,13 @@ from ._script import Script
 from ._script_strategies import (
     STRATEGIES,
     Attempt,
-    NoMatch,
     ScriptModule,
     Strategy,
     Trace,
-    Tracing,
     ValueTrace,
 )
 from ._torch_export import Call, Captured, Fixes
+from ._traces import NoMatch, Traces, Tracing
 
 #: Translates a source.
 Translate = Callable[[Source], ONNXProgram]
@@ -111,6 +110,8 @@ class Capturer:
             snapshot = Snapshot(module, args, kwargs)
         self._call = Call(module, args, kwargs, shapes, snapshot)
         self._legacy, self._allow_value_traces = legacy, allow_value_traces
+        # No bound method, so that traces are freed at once.
+        self._calls_as_ops = functools.partial(_calls_as_ops, legacy, shapes is None)
         # The exporter of TorchScript has numbers as inputs.
         self._free = _with_free_numbers(self._call) if legacy else self._call
         #: Translations of calls of autograd functions in the program.
@@ -120,8 +121,8 @@ class Capturer:
         self._logs: list[tuple[GuardLog, Call]] = []
         self._sizes, self._max_regions = sizes, max_regions
         self._script_failed = False
-        #: The traces of ``_call`` and ``_free``, each made once.
-        self._tracings: dict[int, Tracing] = {}
+        #: Those of ``_call`` and ``_free``.
+        self._traces = Traces(self._coverage, shapes is not None, self._calls_as_ops)
         self._patience: Patience | None = None
 
     def run(self, translate: Translate) -> tuple[ONNXProgram | None, Captured]:
@@ -189,8 +190,8 @@ class Capturer:
             translate: Translates a source.
         """
         with contextlib.suppress(Exception):
-            tracing = self._tracing(self._call)
-            if self._with_numbers(tracing) == []:
+            tracing = self._traces.of(self._call)
+            if self._traces.check_with_numbers(tracing) == []:
                 made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
                 return made, Captured(None, Trace.name, failures)
         return None
@@ -294,8 +295,8 @@ class Capturer:
             if _trace.has_dynamic_numbers(self._free):
                 raise NoMatch("a trace fixes numbers that are to be dynamic")
             with _garbage.not_collected():
-                tracing = self._tracing(self._free)
-                notes = self._checked(tracing)
+                tracing = self._traces.of(self._free)
+                notes = self._traces.check(tracing)
                 made = translate(ScriptSource(tracing.traced.script(), tracing.symbolic))
         except Exception as failure:
             self._steps.say(f"{step} ❌")
@@ -306,64 +307,13 @@ class Capturer:
             _errors.warn(f"The model may be wrong for other arguments: {note}")
         return made, Captured(None, Trace.name, failures, warnings=tracing.traced.warnings)
 
-    def _tracing(self, call: Call) -> Tracing:
-        """The trace of ``_call`` or ``_free``."""
-        if id(call) not in self._tracings:
-            found = self._tracings[id(call)] = Tracing()
-            try:
-                with self._calls_as_ops(found.symbolic):
-                    others = _trace_check.at_other_sizes(call)
-                    found.made = _trace.traced(call, next(others, None))
-            except Exception as error:
-                found.made = error
-        return self._tracings[id(call)]
-
-    def _checked(self, tracing: Tracing) -> list[str]:
-        """The notes of ``_trace_check.check``.
-
-        Raises:
-            Exception: There is no trace, or it does not hold.
-        """
-        traced = tracing.traced
-        if tracing.symbolic and self._call.shapes is not None:
-            raise NoMatch("a trace lacks the dynamic sizes that symbolic functions get")
-        try:
-            if (kept := self._with_numbers(tracing)) is not None:
-                return kept
-            with self._calls_as_ops(tracing.symbolic):
-                notes = _trace_check.check(traced, self._coverage.sizes)
-        except _trace.TraceWarning as failure:
-            tracing.refuted, tracing.loop = str(failure), failure.loop
-            tracing.by_values = failure.by_values
-            raise
-        tracing.holds = True
-        return notes
-
-    def _with_numbers(self, tracing: Tracing) -> list[str] | None:
-        """The notes of ``_trace_check.check`` on a trace that computes the numbers which the code
-        makes of sizes; None if there are no such numbers, or if it does not hold.
-
-        Raises:
-            TraceWarning: No trace is known to hold, as the code decides by such numbers.
-        """
-        with self._calls_as_ops(tracing.symbolic):
-            other = _trace_check.with_numbers(tracing.traced)
-            if other is None:
-                return None
-            try:
-                notes = _trace_check.check(other, self._coverage.sizes)
-            except Exception:
-                return None
-        tracing.made, tracing.holds = other, True
-        return notes
-
     def graph(self) -> JitGraph:
         """The graph of a trace, whose last inputs are the tensors and numbers of the arguments.
 
         Raises:
             Exception: The module cannot be traced.
         """
-        return self._tracing(self._free).traced.code.inlined_graph
+        return self._traces.of(self._free).traced.code.inlined_graph
 
     def _by_others(self, translate: Translate, plain: Call) -> tuple[ONNXProgram | None, Captured]:
         """The model or the capture by torch.export, else by TorchScript: see ``run``.
@@ -381,7 +331,7 @@ class Capturer:
             error = _failures.failed({"TorchExportStrategy": constant})
             return self._by_script(error, translate, call)
         free = self._free
-        tracing = self._tracings.get(id(free))
+        tracing = self._traces.known(free)
         if tracing and (tracing.loop or tracing.by_values):
             error = _failures.failed({Trace.name: _trace.TraceWarning(tracing.refuted)})
             if self._may_have_regions(tracing):
@@ -435,19 +385,10 @@ class Capturer:
 
     def _limited(self) -> contextlib.AbstractContextManager[None]:
         """A context in which torch.export is given up if it takes far longer than the trace."""
-        tracing = self._tracings.get(id(self._free))
+        tracing = self._traces.known(self._free)
         if self._patience is None and tracing and tracing.has_run:
             self._patience = Patience.of_trace(tracing.traced.seconds)
         return self._patience.limited() if self._patience else contextlib.nullcontext()
-
-    def _calls_as_ops(
-        self, found: dict[object, Function]
-    ) -> contextlib.AbstractContextManager[None]:
-        """In this context, calls of autograd functions with symbolic functions are ops, as in the
-        exporter of TorchScript, if its rules are followed. ``found`` gets their translations."""
-        if not self._legacy:
-            return contextlib.nullcontext()
-        return _symbolic.used(found, exact=self._call.shapes is None)
 
     def translated(self, captured: Captured, translate: Translate) -> tuple[ONNXProgram, Captured]:
         """The model of a captured program.
@@ -523,7 +464,7 @@ class Capturer:
         Raises:
             TorchExportError: There is none.
         """
-        if self._allow_value_traces and not self._tracing(self._free).has_run:
+        if self._allow_value_traces and not self._traces.of(self._free).has_run:
             # The exporter of TorchScript lets errors of the module through.
             _trace.run(self._call)
         failures = dict(error.failures_by_strategy)
@@ -533,7 +474,7 @@ class Capturer:
             strict=not self._allow_value_traces,
             free_numbers=free_numbers,
             allow_value_traces=allow_value_traces and self._allow_value_traces,
-            tracing=lambda: self._tracing(call),
+            tracing=lambda: self._traces.of(call),
             calls_as_ops=self._calls_as_ops,
         )
         for strategy in strategies:
@@ -551,7 +492,7 @@ class Capturer:
                 self._script_failed = self._script_failed or isinstance(strategy, ScriptModule)
                 continue
             self._steps.say(f"{step} ✅")
-            if self._allow_value_traces and not self._tracing(call).loop:
+            if self._allow_value_traces and not self._traces.of(call).loop:
                 self._warn_of_sizes()
             if isinstance(strategy, ValueTrace):
                 for note in attempt.notes:
@@ -591,6 +532,20 @@ class Capturer:
             _trace.run_at_other_sizes(self._call)
         except _trace.TraceWarning as failure:
             _errors.warn(f"The model may be wrong for other sizes: {failure}")
+
+
+def _calls_as_ops(
+    legacy: bool, is_static: bool, found: dict[object, Function]
+) -> contextlib.AbstractContextManager[None]:
+    """In this context, calls of autograd functions with symbolic functions are ops, as in the
+    exporter of TorchScript, if its rules are followed.
+
+    Args:
+        legacy: Whether they are.
+        is_static: Whether there are no dynamic shapes.
+        found: Gets the translations of the ops.
+    """
+    return _symbolic.used(found, exact=is_static) if legacy else contextlib.nullcontext()
 
 
 def _with_free_numbers(call: Call) -> Call:
