@@ -15,7 +15,6 @@ from . import (
     _leaves,
     _option_json,
     _pytree,
-    _serialize,
     _shapes,
     _translation,
 )
@@ -177,6 +176,9 @@ class ProgramSource:
 
     def translate(self, options: Options, table: Sequence[Translation]) -> ONNXProgram:
         """The model."""
+        # Exports of traces do not need it.
+        from . import _serialize
+
         text = _option_json.to_json(options)
         table = [*table, *_translation.entries(self.symbolic)]
         program = self.program

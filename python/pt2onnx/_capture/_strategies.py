@@ -26,8 +26,6 @@ from . import (
     _arguments,
     _buffer_branches,
     _failures,
-    _hiding,
-    _merging,
     _numbers,
     _recorded,
     _torch_export,
@@ -35,11 +33,9 @@ from . import (
     _trace_borders,
 )
 from ._coverage import Coverage
-from ._exploring import Explorer
 from ._guards import GuardLog
 from ._jit import JitGraph
 from ._patience import Patience
-from ._recapture import Recapture
 from ._script import Script
 from ._script_strategies import (
     STRATEGIES,
@@ -209,6 +205,11 @@ class Capturer:
         coverage = self._coverage
         if not coverage.has_dims or self._free is not self._call or self._max_regions < 2:
             return None
+        # Few exports need these.
+        from . import _merging
+        from ._exploring import Explorer
+        from ._recapture import Recapture
+
         step = "Capture the model at other sizes..."
         self._steps.say(step)
         with self._calls_as_ops(self._symbolic):
@@ -257,6 +258,10 @@ class Capturer:
         found, untested = coverage.narrowing(conditions, run)
         if found or self._sizes == "warn":
             return found
+        # Few exports need these.
+        from . import _hiding
+        from ._recapture import Recapture
+
         with self._calls_as_ops({}):
             recapture = Recapture(coverage, call, captured)
             return _hiding.hiding(recapture, captured, conditions, untested, run)
