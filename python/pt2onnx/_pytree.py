@@ -42,8 +42,12 @@ def is_registered(value: object) -> bool:
 def one_level(tree: object) -> tuple[list[tuple[object, object]], Spec]:
     """The children of a node with their keys, and its structure."""
 
+    # torch's function that flattens refers to itself and to this one until garbage is collected. The
+    # tree, which may be large, is not kept as long.
+    root = id(tree)
+
     def is_child(part: object) -> bool:
-        return part is not tree
+        return id(part) != root
 
     try:
         pairs, spec = _pytree.tree_flatten_with_path(tree, is_child)

@@ -54,3 +54,23 @@ def test_no_collections_stay_none() -> None:
             assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+def test_results_are_freed_at_once() -> None:
+    """They may be large."""
+    x, axes = torch.ones(2, 3), {"x": {0: "batch"}}
+
+    def pair(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 1, x * 2
+
+    def tensors() -> int:
+        return sum(isinstance(one, torch.Tensor) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = tensors()
+        pt2onnx.export(pair, (x,), input_names=["x"], dynamic_axes=axes, dynamo=False)
+        assert tensors() == before
+    finally:
+        gc.enable()
