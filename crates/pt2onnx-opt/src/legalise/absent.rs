@@ -1,7 +1,7 @@
 //! Operators that all opsets have and some runtimes lack, by others.
 
-use super::{Emitted, attributes, front, input};
-use pt2onnx_ir::{Builder, Node, Value, attrs};
+use super::{Emitted, Reason, attributes, front, input, nn::resample::cubic};
+use pt2onnx_ir::{Builder, Node, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -12,25 +12,29 @@ pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
         "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "MaxPool" => Some(of_one_volume),
         "MatMul" => Some(of_matrices),
+        "Mean" => Some(mean),
         "Neg" => Some(negative),
         "Pad" => Some(padded),
+        "Pow" => Some(of_row),
         "Reciprocal" => Some(reciprocal),
         "ReduceL1" | "ReduceL2" | "ReduceLogSum" | "ReduceSumSquare" => Some(by_sum),
         "ReduceLogSumExp" => Some(log_sum_exp),
+        "ReduceMax" | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSum" => Some(of_two_axes),
+        "Resize" => Some(cubic),
         "Transpose" => Some(summed),
         _ => None,
     }
 }
 
+/// The name of a node's operator.
+fn name(node: &Node) -> Result<&'static str, Reason> {
+    let form = schema::lookup(node.op(), schema::CANONICAL_OPSET);
+    Ok(form.ok_or("it is unknown")?.name)
+}
+
 /// Pools of several volumes: of one that has the channels of all.
 fn of_one_volume(cx: &Builder, node: &Node) -> Emitted {
     let x = input(node, 0)?;
-    let op = match node.op() {
-        "AveragePool" => "AveragePool",
-        "GlobalAveragePool" => "GlobalAveragePool",
-        "GlobalMaxPool" => "GlobalMaxPool",
-        _ => "MaxPool",
-    };
     let [output] = node.outputs() else { return Err("it has indices".into()) };
     let shape = |value| cx.known_shape(value).ok_or("its rank is unknown");
     let (given, made) = (shape(x)?, shape(*output)?);
@@ -41,7 +45,7 @@ fn of_one_volume(cx: &Builder, node: &Node) -> Emitted {
     let joined =
         [&[Expr::int(1), Expr::product(vec![all.clone(), channels.clone()])], sizes].concat();
     let joined = cx.reshape(x, &joined);
-    let pooled = cx.emit1(op, &[Some(joined)], node.attributes.clone());
+    let pooled = cx.emit1(name(node)?, &[Some(joined)], node.attributes.clone());
     Ok(vec![cx.reshape(pooled, &made)])
 }
 
@@ -64,10 +68,28 @@ fn of_matrices(cx: &Builder, node: &Node) -> Emitted {
     Ok(vec![cx.squeeze(product, &made)])
 }
 
+/// `Mean`: a quotient of sums.
+fn mean(cx: &Builder, node: &Node) -> Emitted {
+    let mut given = node.inputs().iter().flatten().copied();
+    let first = given.next().ok_or("it has no operands")?;
+    let sum = given.fold(first, |sum, operand| cx.add(sum, operand));
+    Ok(vec![cx.div(sum, node.inputs().len() as f64)])
+}
+
 /// `Neg`: a product, whose zeros have the same signs.
 fn negative(cx: &Builder, node: &Node) -> Emitted {
     let x = input(node, 0)?;
     Ok(vec![cx.mul(x, cx.scalar(-1.0, cx.dtype(x)))])
+}
+
+/// `Pow` by a vector of exponents: by a matrix of one row.
+fn of_row(cx: &Builder, node: &Node) -> Emitted {
+    let (base, exponents) = (input(node, 0)?, input(node, 1)?);
+    let ranks = [base, exponents].map(|v| cx.known_shape(v).map(|sizes| sizes.len()));
+    let [Some(2..), Some(1)] = ranks else { return Err("it has no vector of exponents".into()) };
+    let vector = cx.constant_of(exponents).ok_or("its exponents are computed")?;
+    let row = vector.reshaped(vec![1, vector.numel()]).ok_or("its exponents are no vector")?;
+    Ok(vec![cx.pow(base, cx.constant(row))])
 }
 
 fn reciprocal(cx: &Builder, node: &Node) -> Emitted {
@@ -168,6 +190,19 @@ fn by_sum(cx: &Builder, node: &Node) -> Emitted {
         "ReduceLogSum" => cx.log(sum),
         _ => sum,
     }])
+}
+
+/// A reduction of one axis of three dimensions: of a fourth one, of one element, as well.
+fn of_two_axes(cx: &Builder, node: &Node) -> Emitted {
+    let (x, axes) = (input(node, 0)?, input(node, 1)?);
+    let axes = cx.model().const_ints(axes).ok_or("its axes are computed")?;
+    if cx.known_shape(x).map(|sizes| sizes.len()) != Some(3) || axes.len() != 1 {
+        return Err("it is not of one axis of three dimensions".into());
+    }
+    let inputs = [cx.unsqueeze(x, &[3]), cx.ints(&[front(axes[0], 3)? as i64, 3])];
+    let reduced = cx.emit1(name(node)?, &inputs.map(Some), node.attributes.clone());
+    let kept = attrs::ReduceSum::read(node)?.keepdims;
+    Ok(vec![if kept { cx.squeeze(reduced, &[3]) } else { reduced }])
 }
 
 /// `ReduceLogSumExp`, shifted by the maximum, without which the sum overflows. Infinite maxima

@@ -3,7 +3,7 @@
 use super::{
     Rewritten, absent,
     error::{Inexpressible, LegaliseError, Reason},
-    exact::{doubles, wrapping},
+    exact::{sums, wrapping},
     insert_casts,
     nn::images,
     replace,
@@ -144,7 +144,7 @@ impl Downgrade {
             return Ok(done);
         }
         if !self.levels.contains_key(&id)
-            && let Some(done) = doubles::exact(model, id, self.opset, self.target)
+            && let Some(done) = sums::exact(model, id, self.opset, self.target)
         {
             return Ok(done);
         }
@@ -169,6 +169,9 @@ impl Downgrade {
         if let Some(emit) = absent::replacement(op)
             && let Ok(done) = replace(model, id, emit)
         {
+            return Some(done);
+        }
+        if let Some(done) = sums::by_products(model, id, self.target.max_rank()) {
             return Some(done);
         }
         let forms = forms(model, id).iter().rev().map(|form| form.since);

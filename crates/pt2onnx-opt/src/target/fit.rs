@@ -47,6 +47,11 @@ impl Target {
         self.runtime().is_some_and(lacks)
     }
 
+    /// The most dimensions of a value.
+    pub(crate) fn max_rank(self) -> usize {
+        self.runtime().map_or(usize::MAX, |runtime| runtime.max_rank)
+    }
+
     /// Checks whether the runtime reads an opset.
     ///
     /// # Errors
@@ -121,13 +126,13 @@ mod tests {
         let runtimes = [
             (&tensorrt::TENSORRT, 153),
             (&tract::TRACT, 161),
-            (&portable::PORTABLE, 114),
-            (&portable::OPENVINO, 151),
-            (&portable::RTEN, 128),
-            (&mnn::MNN, 116),
-            (&portable::OPENCV, 137),
-            (&iree::IREE, 126),
-            (&tflite::TFLITE, 112),
+            (&portable::PORTABLE, 113),
+            (&portable::OPENVINO, 150),
+            (&portable::RTEN, 127),
+            (&mnn::MNN, 115),
+            (&portable::OPENCV, 136),
+            (&iree::IREE, 125),
+            (&tflite::TFLITE, 111),
             (&coreml::COREML, 60),
         ];
         for (runtime, count) in runtimes {

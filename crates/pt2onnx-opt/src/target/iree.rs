@@ -3,7 +3,7 @@
 //!
 //! Sizes have to be fixed: most networks with dynamic ones do not compile.
 
-use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, TABLE, WRAP};
+use super::portable::{BATCHED_VECTORS, CROPS, IMAGES, LAST_INDEX, PAD_AXES, TABLE, WRAP};
 use super::runtime::{Limit, Runtime, operators};
 use pt2onnx_ir::attrs;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ pub(super) static IREE: Runtime = Runtime {
         CROPS,
         REFLECTED,
         COLUMNS_FIRST,
-        VECTORS,
+        BATCHED_VECTORS,
         GROUPS,
         DEPTHWISE,
         EXTREMES,
@@ -36,11 +36,6 @@ const REFLECTED: Limit = ("Pad", "the mode `reflect`", |n| {
 // The result is wrong.
 const COLUMNS_FIRST: Limit = ("DepthToSpace", "the mode `CRD`", |n| {
     attrs::DepthToSpace::read(n.node).is_ok_and(|depth| depth.mode == "CRD")
-});
-
-const VECTORS: Limit = ("MatMul", "vectors and several matrices", |n| {
-    let ranks = || n.node.inputs().iter().flatten().filter_map(|&v| n.rank(v));
-    ranks().any(|rank| rank == 1) && ranks().any(|rank| rank > 2)
 });
 
 const GROUPS: Limit = ("ConvTranspose", "groups", |n| {

@@ -1,6 +1,6 @@
 //! MNN 3.6: which forms of the portable operators it computes wrongly.
 
-use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, TABLE, WRAP};
+use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, REDUCED, TABLE, WRAP};
 use super::runtime::{Limit, Runtime, operators};
 use pt2onnx_ir::{attrs, einsum_terms};
 use std::sync::LazyLock;
@@ -20,12 +20,6 @@ const TURNED: Limit = ("Einsum", "letters of the second operand before those of 
     let of_first = right.rfind(|c| first.contains(c) && !second.contains(c));
     let of_second = right.find(|c| second.contains(c) && !first.contains(c));
     of_first.zip(of_second).is_some_and(|(last, first)| first < last)
-});
-
-// The last of the numbers is taken.
-const REDUCED: Limit = ("", "reductions", |n| {
-    n.node.op().starts_with("Scatter")
-        && attrs::ScatterND::read(n.node).is_ok_and(|scatter| scatter.reduction != "none")
 });
 
 // All volumes but the first are wrong.

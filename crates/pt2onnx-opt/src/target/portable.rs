@@ -4,7 +4,7 @@
 //! `cargo xtask runtimes` runs networks in them, which also showed the limits.
 
 use super::runtime::{Limit, Runtime, operators};
-use pt2onnx_ir::attrs;
+use pt2onnx_ir::{Model, Traits, Use, Value, attrs};
 use std::sync::LazyLock;
 
 pub(super) const TABLE: &str = include_str!("portable.txt");
@@ -13,7 +13,18 @@ pub(super) static PORTABLE: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE])),
-    limits: &[LAST_INDEX, PAD_AXES, VOLUMES, IMAGES, WRAP, CROPS],
+    limits: &[
+        LAST_INDEX,
+        PAD_AXES,
+        VOLUMES,
+        IMAGES,
+        WRAP,
+        CROPS,
+        BATCHED_VECTORS,
+        CUBIC,
+        CHANNELS,
+        NORMS,
+    ],
     computed_outputs: true,
 };
 
@@ -21,7 +32,7 @@ pub(super) static OPENVINO: Runtime = Runtime {
     newest_opset: 22,
     max_rank: usize::MAX,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("openvino.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP],
+    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CHANNELS],
     computed_outputs: true,
 };
 
@@ -29,7 +40,7 @@ pub(super) static RTEN: Runtime = Runtime {
     newest_opset: 23,
     max_rank: usize::MAX,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("rten.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, VOLUMES, IMAGES],
+    limits: &[LAST_INDEX, PAD_AXES, VOLUMES, IMAGES, BATCHED_VECTORS, CUBIC],
     computed_outputs: false,
 };
 
@@ -37,7 +48,7 @@ pub(super) static OPENCV: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("opencv.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP],
+    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, NORMS, BATCHED_VECTORS],
     computed_outputs: true,
 };
 
@@ -60,3 +71,50 @@ pub(super) const WRAP: Limit =
     ("Pad", "the mode `wrap`", |n| attrs::Pad::read(n.node).is_ok_and(|pad| pad.mode == "wrap"));
 
 pub(super) const CROPS: Limit = ("Pad", "pads below 0", |n| n.is_below_zero(1));
+
+// The result has the wrong sizes in rten; IREE and OpenCV refuse it.
+pub(super) const BATCHED_VECTORS: Limit = ("MatMul", "vectors and several matrices", |n| {
+    let ranks = || n.node.inputs().iter().flatten().filter_map(|&v| n.rank(v));
+    ranks().any(|rank| rank == 1) && ranks().any(|rank| rank > 2)
+});
+
+// rten interpolates linearly instead.
+const CUBIC: Limit = ("Resize", "the mode `cubic`", |n| {
+    attrs::Resize::read(n.node).is_ok_and(|resize| resize.mode == "cubic")
+});
+
+const NORMS: Limit = ("InstanceNormalization", "other than images", |n| {
+    n.first_rank().is_some_and(|rank| rank != 4)
+});
+
+// MNN takes the last of the numbers, and onnx2tf refuses them.
+pub(super) const REDUCED: Limit = ("", "reductions", |n| {
+    n.node.op().starts_with("Scatter")
+        && attrs::ScatterND::read(n.node).is_ok_and(|scatter| scatter.reduction != "none")
+});
+
+// In OpenVINO, the constant counts for each item of the first dimension instead of the second.
+const CHANNELS: Limit = ("", "one axis of three dimensions before constants", |n| {
+    let one = n.constant(1).is_some_and(|axes| axes.numel() == 1);
+    let output = n.node.outputs().first();
+    let meets = || output.is_some_and(|&output| meets_constants(n.model, output));
+    n.node.traits().contains(Traits::REDUCTION) && n.first_rank() == Some(3) && one && meets()
+});
+
+/// Whether elementwise nodes compute from a value and constants other than single floats.
+fn meets_constants(model: &Model, value: Value) -> bool {
+    model[value].uses().filter_map(Use::input).any(|(id, at)| {
+        let node = &model[id];
+        let others = node.inputs().iter().enumerate().filter(|(i, _)| *i != at);
+        let mut others = others.filter_map(|(_, other)| model[(*other)?].constant());
+        match node.op() {
+            "BatchNormalization" => true,
+            "Add" | "Div" | "Mul" | "PRelu" | "Sub" => {
+                let other = others.next();
+                other.is_some_and(|c| c.numel() > 1 || !c.dtype().is_float())
+                    || other.is_some() && meets_constants(model, node.outputs()[0])
+            }
+            _ => node.traits().contains(Traits::UNARY) && meets_constants(model, node.outputs()[0]),
+        }
+    })
+}

@@ -135,7 +135,7 @@ impl Runtime {
 }
 
 pub(super) struct NodeView<'a> {
-    model: &'a Model,
+    pub model: &'a Model,
     pub node: &'a Node,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Sizes have to be fixed.
 
-use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, TABLE, WRAP};
+use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, REDUCED, TABLE, WRAP};
 use super::runtime::{Limit, Runtime, operators};
 use pt2onnx_ir::attrs;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ pub(super) static TFLITE: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("tflite.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, VECTORS, SQUARE, SAMPLES],
+    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, REDUCED, VECTORS, SQUARE, SAMPLES, POWERS],
     computed_outputs: true,
 };
 
@@ -34,4 +34,8 @@ const SAMPLES: Limit = ("Resize", "these modes", |n| {
             _ => true,
         }
     })
+});
+
+const POWERS: Limit = ("Pow", "a vector of exponents", |n| {
+    n.constant(1).is_some_and(|exponents| exponents.rank() == 1 && exponents.numel() > 1)
 });

@@ -1,5 +1,5 @@
 //! Replaces operators that ONNX Runtime computes with too few bits: sums of large integers, and
 //! what it has for float32 only.
 
-pub(super) mod doubles;
+pub(super) mod sums;
 pub(super) mod wrapping;

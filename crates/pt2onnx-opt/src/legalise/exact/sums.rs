@@ -1,7 +1,8 @@
-//! Operators that ONNX Runtime has for float32 only, in float64, by others with the same sums.
+//! Operators that a runtime lacks for some element types or sizes, by others with the same sums.
 //!
-//! They are convolutions, average pools, instance normalization, recurrent networks, and samples of
-//! images below opset 20. In float32, sums whose terms cancel would lose most of their digits.
+//! They are convolutions, average pools, instance normalization, and, of float64, recurrent networks
+//! and samples of images below opset 20. ONNX Runtime has them for float32 only, in which sums whose
+//! terms cancel would lose most of their digits; other runtimes have no windows over volumes.
 
 use crate::{
     Target,
@@ -25,18 +26,22 @@ pub(crate) fn exact(
     opset: u32,
     target: Target,
 ) -> Option<Rewritten> {
-    if !target.is_ort() {
+    if !target.is_ort() || model.dtype(model[id].input(0)?) != Some(DType::F64) {
         return None;
     }
-    if model.dtype(model[id].input(0)?) != Some(DType::F64) {
-        return None;
-    }
-    let emit: Emit = match model[id].op() {
+    match model[id].op() {
         "GRU" | "LSTM" | "RNN" => {
             let network = Network::of(model, &model[id])?;
-            return replace(model, id, |cx, node| network.emit(cx, node)).ok();
+            replace(model, id, |cx, node| network.emit(cx, node)).ok()
         }
-        "GridSample" if opset < 20 => return replace(model, id, grid_sample).ok(),
+        "GridSample" if opset < 20 => replace(model, id, grid_sample).ok(),
+        _ => by_products(model, id, usize::MAX),
+    }
+}
+
+/// Replaces a node by gathers, sums and matrix products of values of so many dimensions at most.
+pub(crate) fn by_products(model: &mut Model, id: NodeId, most: usize) -> Option<Rewritten> {
+    let emit: Emit = match model[id].op() {
         "AveragePool" => average_pool,
         "Conv" => conv,
         "ConvTranspose" => conv_transpose,
@@ -44,6 +49,9 @@ pub(crate) fn exact(
         _ => return None,
     };
     let windows = Windows::of(model, &model[id])?;
+    if 2 + 2 * windows.kernel.len() > most {
+        return None;
+    }
     replace(model, id, |cx, node| emit(cx, node, &windows)).ok()
 }
 
@@ -276,7 +284,7 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
     let partial = padded && !options.count_include_pad || any(&missing);
     if !partial {
         let size = cx.size(&Expr::product(windows.kernel.clone()));
-        return Ok(vec![cx.div(sums, cx.cast(size, DType::F64))]);
+        return Ok(vec![cx.div(sums, cx.cast(size, cx.dtype(x)))]);
     }
     let mut means = sums;
     for i in 0..n {
@@ -289,7 +297,7 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Emitted {
         let places = all.places(cx, i);
         let started = cx.greater_or_equal(places, cx.size(&first));
         let inside = cx.and(started, cx.less(places, cx.size(&end)));
-        let count = cx.reduce(Reduction::Sum, cx.cast(inside, DType::F64), &[1], false);
+        let count = cx.reduce(Reduction::Sum, cx.cast(inside, cx.dtype(x)), &[1], false);
         let behind: Vec<usize> = (1..n - i).collect();
         means = cx.div(means, cx.unsqueeze(count, &behind));
     }
