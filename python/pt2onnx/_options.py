@@ -48,6 +48,7 @@ class RewriteOptions(TypedDict, total=False):
             "opencv",
             "iree",
             "tflite",
+            "reference",
             "web",
             "coreml",
         ]

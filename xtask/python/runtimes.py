@@ -29,7 +29,7 @@ import numpy as np
 #: By name: the packages of the environment (none: those of this one), the target, and the opset.
 RUNTIMES = {
     "onnxruntime": ([], "ort-cpu", 20),
-    "reference": ([], "standard", 20),
+    "reference": ([], "reference", 20),
     "openvino": (["openvino==2026.4.1"], "openvino", 20),
     "rten": ([], "rten", 20),
     "mnn": (["MNN==3.6.1"], "mnn", 18),

@@ -66,7 +66,7 @@ fn values_have_the_same_names_as_text() {
     assert_eq!("aten-fallback".parse::<UnsupportedOps>().unwrap(), UnsupportedOps::AtenFallback);
     assert_eq!(UnsupportedOps::AtenFallback.to_string(), "aten-fallback");
     let unknown = "tensor-rt".parse::<Target>().unwrap_err().to_string();
-    let names = "`standard`, `ort`, `ort-cpu`, `ort-genai`, `tensorrt`, `tract`, `portable`, `openvino`, `rten`, `mnn`, `opencv`, `iree`, `tflite`, `web`, `coreml`";
+    let names = "`standard`, `ort`, `ort-cpu`, `ort-genai`, `tensorrt`, `tract`, `portable`, `openvino`, `rten`, `mnn`, `opencv`, `iree`, `tflite`, `reference`, `web`, `coreml`";
     assert_eq!(unknown, format!("unknown variant `tensor-rt`, expected one of {names}"));
 }
 

@@ -10,8 +10,9 @@ type Emit = fn(&Builder, &Node) -> Emitted;
 /// The nodes that take the place of an operator, in the canonical form.
 pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
-        "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "MaxPool" => Some(of_one_volume),
+        "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => Some(of_one_volume),
         "MatMul" => Some(of_matrices),
+        "MaxPool" => Some(max_pool),
         "Mean" => Some(mean),
         "Neg" => Some(negative),
         "Pad" => Some(padded),
@@ -47,6 +48,26 @@ fn of_one_volume(cx: &Builder, node: &Node) -> Emitted {
     let joined = cx.reshape(x, &joined);
     let pooled = cx.emit1(name(node)?, &[Some(joined)], node.attributes.clone());
     Ok(vec![cx.reshape(pooled, &made)])
+}
+
+/// `MaxPool` of one volume, or of elements that `Pad` surrounds.
+fn max_pool(cx: &Builder, node: &Node) -> Emitted {
+    of_one_volume(cx, node).or_else(|_| of_padded(cx, node))
+}
+
+fn of_padded(cx: &Builder, node: &Node) -> Emitted {
+    let (x, given) = (input(node, 0)?, attrs::MaxPool::read(node)?);
+    let pads = given.pads.filter(|_| given.auto_pad == "NOTSET").ok_or("it has no pads")?;
+    if node.outputs().len() != 1 || !cx.dtype(x).is_float() {
+        return Err("it has indices, or is of integers".into());
+    }
+    let (begins, ends) = pads.split_at(pads.len() / 2);
+    let pads = cx.ints(&[&[0, 0], begins, &[0, 0], ends].concat());
+    let least = cx.scalar(f64::NEG_INFINITY, cx.dtype(x));
+    let padded = cx.pad(x, pads, Some(least), None, attrs::Pad { mode: "constant" });
+    let mut attributes = node.attributes.clone();
+    attributes.retain(|(name, _)| name != "pads");
+    Ok(vec![cx.emit1("MaxPool", &[Some(padded)], attributes)])
 }
 
 /// `MatMul` with a vector: of a matrix that is a row or a column.

@@ -2,7 +2,7 @@
 
 use super::{
     coreml, cubic, error::TargetError, explicit, iree, kernels, mnn, name::Target, padding,
-    portable, runtime::Runtime, slices, tensorrt, tflite, tract, unsigned, web,
+    portable, reference, runtime::Runtime, slices, tensorrt, tflite, tract, unsigned, web,
 };
 use crate::{
     OPSETS,
@@ -24,6 +24,7 @@ impl Target {
             Self::OpenCv => Some(&portable::OPENCV),
             Self::Iree => Some(&iree::IREE),
             Self::TfLite => Some(&tflite::TFLITE),
+            Self::Reference => Some(&reference::REFERENCE),
             Self::CoreMl => Some(&coreml::COREML),
             Self::Standard | Self::Ort | Self::OrtCpu | Self::OrtGenai | Self::Web => None,
         }
@@ -133,6 +134,7 @@ mod tests {
             (&portable::OPENCV, 136),
             (&iree::IREE, 125),
             (&tflite::TFLITE, 111),
+            (&reference::REFERENCE, 132),
             (&coreml::COREML, 60),
         ];
         for (runtime, count) in runtimes {

@@ -19,6 +19,7 @@ mod name;
 mod outputs;
 pub(crate) mod padding;
 mod portable;
+mod reference;
 mod runtime;
 mod slices;
 mod tensorrt;

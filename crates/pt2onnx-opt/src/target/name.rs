@@ -40,6 +40,8 @@ pub enum Target {
     /// TensorFlow Lite (LiteRT) by onnx2tf: as `portable`, and other operators.
     #[serde(rename = "tflite")]
     TfLite,
+    /// onnx's reference evaluator: as `portable`, and more operators.
+    Reference,
     /// onnxruntime-web on the CPU: as `ort-cpu`, with inputs and outputs that JavaScript has.
     Web,
     /// ONNX Runtime's provider for Apple's Core ML: report an error for what it does not take.
