@@ -45,6 +45,9 @@ pub(crate) struct Quantised {
     pub feedback: Option<Arc<Feedback>>,
     /// The smallest scales of channels; none are any.
     pub least: Vec<f32>,
+    /// How many elements of a channel lie beside one another whose errors cancel; without an order
+    /// of dimensions and blocks.
+    pub balanced: Option<usize>,
     pub losses: Arc<Losses>,
     params: OnceLock<Vec<Param>>,
 }
@@ -117,6 +120,7 @@ impl Quantised {
             inputs: None,
             feedback: None,
             least: Vec::new(),
+            balanced: None,
             losses: Arc::default(),
             params: OnceLock::new(),
         }
@@ -179,7 +183,7 @@ impl Quantised {
         let alone = match self.block {
             Some(block) if self.outer == 1 || self.axis.is_multiple_of(block) => block * self.inner,
             Some(_) => self.axis * self.inner,
-            None => 1,
+            None => self.balanced.unwrap_or(1),
         };
         match unit(&self.source) {
             together if together > alone => together / alone * alone,
@@ -349,7 +353,8 @@ impl Quantised {
     fn codes_of_channels(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
         let params = self.channels()?;
         let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
-        for codes in codes.chunks_mut(at_once(&self.source)) {
+        let group = self.balanced.unwrap_or(1);
+        for codes in codes.chunks_mut(at_once(&self.source).div_ceil(group) * group) {
             let numbers = self.name.floats(&self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
             runs(self.axis, self.inner, at, numbers.len(), |from, length, channel| {
@@ -370,6 +375,12 @@ impl Quantised {
                     _ => {
                         let param = params.get(channel).copied().unwrap_or_default();
                         self.scheme.encode(x, param, code, y);
+                        if let Some(group) = self.balanced {
+                            let all = x.chunks(group).zip(code.chunks_mut(group));
+                            for ((x, code), y) in all.zip(y.chunks_mut(group)) {
+                                self.scheme.balance(x, param, code, y);
+                            }
+                        }
                     }
                 }
             });

@@ -32,9 +32,14 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let one = cx.quantize == Quantize::StaticInt8
         && uses.any(|(node, index)| weight_selection::needs_one_scale(model, *node, *index, rank));
     // `DequantizeLinear` of older opsets has one scale for all: other nodes restore the weight
-    // where runtimes do not look for it.
+    // where runtimes do not look for it. ONNX Runtime computes these once, when it loads a model.
     let older = opset < CHANNELS && block.is_none();
-    let spelled = older && cx.quantize == Quantize::Int8;
+    let windows = weight_selection::is_of_convolutions(model, weight);
+    let spelled = match cx.quantize {
+        Quantize::Int8 => older,
+        Quantize::DynamicInt8 => windows,
+        _ => false,
+    };
     let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
         None if one || older && !spelled => None,
@@ -54,13 +59,18 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
-    scheme.unsigned &= !others.is_empty();
+    scheme.unsigned &= !others.is_empty() && !spelled;
     let feedback = cx.feedback.get(&weight.value).filter(|_| block.is_some());
     let mut made = match feedback {
         Some(feedback) => Quantised::by_rows(&weight, scheme, axes, block, feedback.clone()),
         None => Quantised::new(&weight, scheme, axis, block),
     };
     made.inputs = cx.inputs(&weight);
+    let floats = matches!(cx.quantize, Quantize::Int8 | Quantize::DynamicInt8);
+    if windows && floats && made.order.is_none() && made.source.is_contiguous() {
+        let window = weight.tensor.shape().iter().skip(2).product();
+        made.balanced = Some(if window > 1 { window } else { made.inner }).filter(|&n| n > 1);
+    }
     if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
         // Groups of a `ConvTranspose` share the scales.
         made.least = vec![0.0; made.axis];

@@ -1,4 +1,5 @@
 //! Products of integers: weights of 8 bits, and inputs that are quantised when the model runs.
+//! Convolutions of integers take longer than those of floats: only their weights are integers.
 
 use crate::{
     Cx, Edit, Error, NewNode, Quantised,
@@ -15,6 +16,9 @@ const LONGEST: usize = i32::MAX as usize / (255 * 127);
 
 /// Quantises a weight of products and tables that all take it along the same axes.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
+    if weight_selection::is_of_convolutions(cx.edit.model, weight) {
+        return dequantize::replace(cx, weight, axes);
+    }
     let opset = cx.edit.model.opset;
     let (products, tables) = uses(cx, weight, axes);
     let needs = if tables.is_empty() { 11 } else { CHANNELS };

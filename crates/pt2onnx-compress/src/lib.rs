@@ -22,6 +22,7 @@
 #![deny(missing_debug_implementations)]
 
 mod activations;
+mod balance;
 mod block_ops;
 mod blocks;
 mod bytes;

@@ -161,6 +161,12 @@ pub(crate) fn product(model: &Model, node: NodeId, index: usize) -> Option<(Valu
     }
 }
 
+/// Whether only convolutions use a weight.
+pub(crate) fn is_of_convolutions(model: &Model, weight: &Weight) -> bool {
+    let is = |op: &str| matches!(op, "Conv" | "ConvTranspose");
+    weight.uses.iter().all(|(node, _)| model[*node].domain.is_empty() && is(model[*node].op()))
+}
+
 /// Whether ONNX Runtime's products of integers take a weight of some dimensions only with one scale
 /// for all: on the left, and several matrices.
 pub(crate) fn needs_one_scale(model: &Model, id: NodeId, index: usize, rank: usize) -> bool {
