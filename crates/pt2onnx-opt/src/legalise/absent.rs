@@ -11,7 +11,7 @@ type Emit = fn(&Builder, &Node) -> Emitted;
 pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
         "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => Some(of_one_volume),
-        "MatMul" => Some(of_matrices),
+        "MatMul" => Some(product),
         "MaxPool" => Some(max_pool),
         "Mean" => Some(mean),
         "Neg" => Some(negative),
@@ -68,6 +68,20 @@ fn of_padded(cx: &Builder, node: &Node) -> Emitted {
     let mut attributes = node.attributes.clone();
     attributes.retain(|(name, _)| name != "pads");
     Ok(vec![cx.emit1("MaxPool", &[Some(padded)], attributes)])
+}
+
+/// `MatMul` of matrices for vectors, or of float32.
+fn product(cx: &Builder, node: &Node) -> Emitted {
+    of_matrices(cx, node).or_else(|_| of_singles(cx, node))
+}
+
+fn of_singles(cx: &Builder, node: &Node) -> Emitted {
+    let (a, b) = (input(node, 0)?, input(node, 1)?);
+    if cx.dtype(a) != DType::F64 {
+        return Err("it is not of float64".into());
+    }
+    let single = |v: Value| cx.cast(v, DType::F32);
+    Ok(vec![cx.cast(cx.matmul(single(a), single(b)), DType::F64)])
 }
 
 /// `MatMul` with a vector: of a matrix that is a row or a column.

@@ -5,6 +5,7 @@
 
 use super::runtime::{Limit, Runtime, operators};
 use pt2onnx_ir::{Model, Traits, Use, Value, attrs};
+use pt2onnx_tensor::DType;
 use std::sync::LazyLock;
 
 pub(super) const TABLE: &str = include_str!("portable.txt");
@@ -48,7 +49,7 @@ pub(super) static OPENCV: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("opencv.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, NORMS, BATCHED_VECTORS],
+    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, NORMS, BATCHED_VECTORS, DOUBLES],
     computed_outputs: true,
 };
 
@@ -82,6 +83,9 @@ pub(super) const BATCHED_VECTORS: Limit = ("MatMul", "vectors and several matric
 const CUBIC: Limit = ("Resize", "the mode `cubic`", |n| {
     attrs::Resize::read(n.node).is_ok_and(|resize| resize.mode == "cubic")
 });
+
+const DOUBLES: Limit =
+    ("MatMul", "float64", |n| n.node.input(0).and_then(|v| n.model.dtype(v)) == Some(DType::F64));
 
 const NORMS: Limit = ("InstanceNormalization", "other than images", |n| {
     n.first_rank().is_some_and(|rank| rank != 4)

@@ -1,8 +1,9 @@
 //! Operators that a runtime lacks for some element types or sizes, by others with the same sums.
 //!
-//! They are convolutions, average pools, instance normalization, and, of float64, recurrent networks
-//! and samples of images below opset 20. ONNX Runtime has them for float32 only, in which sums whose
-//! terms cancel would lose most of their digits; other runtimes have no windows over volumes.
+//! They are convolutions, average pools, instance normalization, and, of float64, recurrent
+//! networks and samples of images below opset 20. ONNX Runtime has them for float32 only, in which
+//! sums whose terms cancel would lose most of their digits; other runtimes have no windows over
+//! volumes.
 
 use crate::{
     Target,
