@@ -4,9 +4,9 @@
 use crate::{Format, Param, Scheme};
 
 impl Scheme {
-    /// Moves the codes of numbers that share a scale by a step where that costs least, until the sum
-    /// of what they stand for is that of the numbers, but for half a step. `back` has the numbers of
-    /// the codes.
+    /// Moves the codes of numbers that share a scale by a step where that costs least, until the
+    /// sum of what they stand for is that of the numbers, but for half a step. `back` has the
+    /// numbers of the codes.
     pub fn balance(&self, numbers: &[f32], param: Param, codes: &mut [u8], back: &mut [f32]) {
         if self.format != Format::Int8 {
             return;
