@@ -16,7 +16,7 @@ _MASK = "attention_mask"
 @contextlib.contextmanager
 def only_last(model: Any) -> Generator[None, None, None]:
     """Gives the head of a decoder the states of each row's last token. Rows are filled on the
-    right.
+    right, and their masks are of zeros and ones.
 
     Args:
         model: The model of transformers. One without a head that is a module returns all logits.
@@ -33,7 +33,7 @@ def only_last(model: Any) -> Generator[None, None, None]:
             return args
         # The first call has all tokens of a row. Later ones have one token, or some of one row
         # alone, which end with the last state.
-        last = masks[0].bool().sum(1).clamp(max=states.shape[1]) - 1
+        last = masks[0].sum(1).clamp(max=states.shape[1]) - 1
         rows = last.reshape(-1, 1, 1).expand(-1, 1, states.shape[2])
         return (states.gather(1, rows), *others)
 

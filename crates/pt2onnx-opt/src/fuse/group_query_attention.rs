@@ -18,9 +18,10 @@ pub(crate) static GROUP_QUERY_ATTENTION: Pass = Pass {
     description: "Replaces Attention with a cache by com.microsoft.GroupQueryAttention, for the \
                   target `ort-genai` only.",
     precondition: "The mask hides the keys after each query, those before a window, and those for \
-                   which an input of the model is 0, as onnxruntime-genai's `attention_mask` is \
-                   behind the tokens of a row. The input `position_ids` counts the tokens of a \
-                   row: with `max_positions`, the operator rotates queries and keys by it.",
+                   which an input of the model is 0: onnxruntime-genai's `attention_mask`, which \
+                   is 1 for the tokens of a row and 0 behind them. The input `position_ids` counts \
+                   the tokens of a row: with `max_positions`, the operator rotates queries and \
+                   keys by it.",
     lowers: Measure::Operators(&["Attention"]),
     targets: &[Target::OrtGenai],
     phase: Phase::Late,
@@ -200,8 +201,8 @@ fn kept(model: &Model, node: &Node, mask: &DecoderMask) -> Option<NodeId> {
 
 /// The position of the last token of each row, and the number of keys.
 fn lengths(cx: &Builder, tokens: Value) -> (Value, Value) {
-    let there = cx.cast(cx.cast(tokens, DType::Bool), DType::I64);
-    let last = cx.sub(cx.reduce(Reduction::Sum, there, &[1], false), 1);
+    let count = cx.reduce(Reduction::Sum, cx.cast(tokens, DType::I64), &[1], false);
+    let last = cx.sub(count, 1);
     let range = attrs::Shape { start: 1, end: Some(2) };
     let total = cx.cast(cx.shape_op(tokens, range), DType::I32);
     (cx.cast(last, DType::I32), total)

@@ -19,6 +19,8 @@ const ALL_BITS: u32 = 64;
 const HALF: i64 = 1 << 32;
 /// The first opset with `TopK` of integers.
 const TOP_K: u32 = 11;
+/// The input of `GroupQueryAttention` with the positions of last tokens.
+const LENGTHS: usize = 5;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
@@ -50,7 +52,7 @@ pub(crate) fn exact(
             sums.insert(sum);
             Ok(vec![cx.cast(sum, DType::I32)])
         }),
-        ("ReduceSum", DType::I64) if bits > exact_bits => {
+        ("ReduceSum", DType::I64) if bits > exact_bits && !counts_tokens(model, id) => {
             replace(model, id, |cx, node| by_halves(cx, node, sums))
         }
         ("ReduceMin" | "ReduceMax", DType::I64) if bits > exact_bits => {
@@ -149,6 +151,21 @@ fn extreme(cx: &Builder, node: &Node, done: &mut FxHashSet<Value>) -> Emitted {
     Ok(vec![cx.add(cx.mul(upper, HALF), cx.sub(lower, i64::from(i32::MIN)))])
 }
 
+/// Whether a sum is the number of tokens that `GroupQueryAttention` looks at, or one more: it sums
+/// a mask of zeros and ones.
+fn counts_tokens(model: &Model, sum: NodeId) -> bool {
+    let users = |id: NodeId| {
+        let results = model[id].outputs().iter();
+        results.flat_map(|&v| model[v].uses()).filter_map(|used| used.input())
+    };
+    let differences = users(sum).filter(|&(id, _)| model[id].is("Sub"));
+    let casts = differences.flat_map(|(id, _)| users(id)).filter(|&(id, _)| model[id].is("Cast"));
+    casts.flat_map(|(id, _)| users(id)).any(|(id, at)| {
+        let node = &model[id];
+        at == LENGTHS && node.domain == "com.microsoft" && node.op() == "GroupQueryAttention"
+    })
+}
+
 /// A number of bits `n` so that all elements are above `-2^n` and below `2^n`.
 fn bits(model: &Model, value: Value) -> u32 {
     let mut left = NODES;
@@ -200,6 +217,7 @@ fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
         "Mul" => of(0) + of(1),
         "Where" => of(1).max(of(2)),
         "Clip" if node.inputs().len() == 3 => of(1).max(of(2)),
+        "ReduceSum" if counts_tokens(model, id) => 31,
         "CumSum" | "ReduceSum" => of(0) + COUNT_BITS,
         "Concat" | "Min" | "Max" => (0..node.inputs().len()).fold(0, |most, i| most.max(of(i))),
         _ => ALL_BITS,
