@@ -312,6 +312,26 @@ def test_operators_of_onnxruntime_give_the_logits(noisy, tmp_path, target, paddi
             mask = numpy.concatenate([mask, numpy.ones((2, 1), numpy.int64)], 1)
 
 
+def test_sinks_are_an_input_of_the_operator(tmp_path):
+    torch.manual_seed(1)
+    sizes = {**SIZES, "vocab_size": 100, "head_dim": 8, "sliding_window": 8}
+    config = transformers.GptOssConfig(**sizes, num_local_experts=2, num_experts_per_tok=1)
+    model = transformers.GptOssForCausalLM(config).eval()
+    made = pt2onnx.hf.export(model, tmp_path, target="ort-genai", verbose=False)
+    operators = made["model"].report["model"]["operators"]
+    assert operators["com.microsoft::GroupQueryAttention"] == 2, operators
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    mask = MASKS["right"]
+    positions = numpy.maximum(mask.cumsum(1) - 1, 0)
+    feed = {"input_ids": IDS, "attention_mask": mask, "position_ids": positions}
+    found = run(session, feed, None)["logits"]
+    for row, length in enumerate(mask.sum(1)):
+        with torch.no_grad():
+            expected = model(torch.tensor(IDS[row : row + 1, :length])).logits[0, -1]
+        got = torch.tensor(found[row, 0])
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def tokens_of(row, steps):
     """The tokens that a row got in the steps before."""
     return [numpy.array([(20, 30)[row] + step]) for step in range(steps)]

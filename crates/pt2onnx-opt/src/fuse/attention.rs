@@ -250,23 +250,27 @@ fn scaled(cx: &Builder, found: &Match, i: usize) -> Result<Value, NoFusion> {
 fn grouped(cx: &Builder, found: &Match) -> Result<Value, NoFusion> {
     let node = found.get_node(cx, "a")?;
     let repeated = |shared: &str, unsqueezed: &str, expanded: &str, i: usize| {
-        let shape = |value| cx.known_shape(value).filter(|s| s.iter().all(known));
-        let (few, many) = (shape(found.value(shared)?)?, shape(node.input(i)?)?);
-        let (apart, wide) = (shape(found.value(unsqueezed)?)?, shape(found.value(expanded)?)?);
-        let ([b, heads, s, d], [_, repeats]) = (&few[..], [wide.get(1)?, wide.get(2)?]) else {
-            return None;
-        };
-        let one = Expr::int(1);
-        let right = apart[..] == [b, heads, &one, s, d].map(Clone::clone)
-            && wide[..] == [b, heads, repeats, s, d].map(Clone::clone)
-            && many[..] == [b, &(heads * repeats), s, d].map(Clone::clone);
-        right.then(|| found.value(shared)).flatten()
+        let few = found.value(shared)?;
+        let values = [few, found.value(unsqueezed)?, found.value(expanded)?, node.input(i)?];
+        repeats_heads(&cx.model(), values).then_some(few)
     };
     let both = repeated("k", "uk", "ek", 1).zip(repeated("v", "uv", "ev", 2));
     let (k, v) = both.because("keys and values are not known to be repeated for heads")?;
     let mut inputs = node.inputs().to_vec();
     (inputs[1], inputs[2]) = (Some(k), Some(v));
     Ok(cx.emit1("Attention", &inputs, node.attributes))
+}
+
+/// Whether keys or values are repeated for several heads of queries: the first ones, those with a
+/// new dimension, those expanded along it, and those with it merged into that of heads.
+pub(super) fn repeats_heads(model: &Model, values: [Value; 4]) -> bool {
+    let shapes = values.map(|v| model.shape(v).filter(|s| s.iter().all(known)));
+    let [Some(few), Some(apart), Some(wide), Some(many)] = shapes else { return false };
+    let ([b, heads, s, d], Some(repeats)) = (&few[..], wide.get(2)) else { return false };
+    let one = Expr::int(1);
+    apart[..] == [b, heads, &one, s, d].map(Clone::clone)
+        && wide[..] == [b, heads, repeats, s, d].map(Clone::clone)
+        && many[..] == [b, &(heads * repeats), s, d].map(Clone::clone)
 }
 
 fn length(cx: &Builder, x: Value) -> Option<Expr> {

@@ -15,7 +15,10 @@ pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             && node.outputs().len() == 1
             && node.inputs().len() <= 4
             && attrs::Attention::read(node).is_ok_and(|a| !a.is_causal);
-        let joined = plain.then(|| Some((appended(model, id, 1)?, appended(model, id, 2)?)));
+        let joined = plain.then(|| {
+            let queries = node.input(0)?;
+            Some((appended(model, (id, 1), queries)?, appended(model, (id, 2), queries)?))
+        });
         let Some(([past_key, key], [past_value, value])) = joined.flatten() else { continue };
         let old =
             [node.outputs()[0], node.inputs()[1].unwrap_or(key), node.inputs()[2].unwrap_or(value)];
@@ -39,15 +42,19 @@ pub(super) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     changed
 }
 
-/// The two inputs of the `Concat` along the lengths that computes an input of the node, if it is an
+/// The two inputs of the `Concat` along the lengths that computes an input of a node, if it is an
 /// output of the graph and no other node uses it.
-fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
+pub(super) fn appended(
+    model: &Model,
+    (id, input): (NodeId, usize),
+    queries: Value,
+) -> Option<[Value; 2]> {
     let joined = model[id].input(input)?;
     let node = &model[model.producer(joined)?];
     let own = model[joined].uses().filter_map(Use::input).all(|at| at == (id, input));
     let here = node.is("Concat") && node.region() == model[id].region();
     let &[Some(past), Some(new)] = node.inputs() else { return None };
-    let (new_sizes, queries) = (model.shape(new)?, model.shape(model[id].input(0)?)?);
+    let (new_sizes, queries) = (model.shape(new)?, model.shape(queries)?);
     let lengths = new_sizes.get(2)? == queries.get(2)? && known(&new_sizes[2]);
     let fits = here && own && model[joined].is_output() && lengths;
     (fits && matches!(attrs::Concat::axis(node), Ok(2 | -2))).then_some([past, new])

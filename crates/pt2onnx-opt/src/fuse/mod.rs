@@ -41,6 +41,7 @@ pub(crate) mod rms_norm;
 pub(crate) mod rotary;
 mod rotary_tables;
 pub(crate) mod simplified_layer_norm;
+mod sink_attention;
 pub(crate) mod skip_rms_norm;
 pub(crate) mod softmax_before_transpose;
 pub(crate) mod split;
