@@ -8,7 +8,8 @@ after so many others, and a prompt of so many tokens. All products with weights 
 of a prompt's last token, the builder those of all, as both do by default; `--all-logits` makes ours do the same.
 
 Sessions of one model differ, and later ones are faster: each tool has several, made by turns,
-there and back.
+there and back. With `--itself`, the builder's model is measured as if it were that of two tools: how far
+their ratio is from 1 is the noise of the row.
 Printed are the medians of milliseconds of CPU of the median session, with the ratio of ours to the builder's, and the seconds of CPU
 of the exports. A tool that does not export a model has no numbers in its rows.
 """
@@ -108,6 +109,8 @@ def export(name, module, source, folder, quantize, given):
             found[tool] = (folder / tool, seconds_of([sys.executable, *words], environment))
         except subprocess.CalledProcessError:
             print(f"{tool} does not export {name}", file=sys.stderr)
+    if given.itself and "builder" in found:
+        found["itself"] = found["builder"]
     return found
 
 
@@ -191,44 +194,57 @@ def main():
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--optimum")
     parser.add_argument("--all-logits", action="store_true")
+    parser.add_argument("--itself", action="store_true", help="measure the builder's model beside itself, too")
     parser.add_argument("--sessions", type=int, default=4, help="sessions of each tool")
     given = parser.parse_args()
-    print("| model | weights | tokens | pt2onnx, ms | builder, ms | ratio | optimum, ms |\n| --- | --- | --- | ---: | ---: | ---: | ---: |")
-    ratios = []
+    columns = ("pt2onnx, ms", "builder, ms", "ratio", "builder to itself", "optimum, ms")
+    print(f"| model | weights | tokens | {' | '.join(columns)} |\n| --- | --- | --- |{' ---: |' * len(columns)}")
+    ratios, itself = [], []
     for name in given.names:
         for width in WIDTHS:
             with tempfile.TemporaryDirectory() as folder:
                 module = saved_model(name, width, given.layers, Path(folder, "source"))
                 for quantize in (False, True):
-                    ratios += compared(name, width, module, Path(folder), quantize, given)
+                    own, same = compared(name, width, module, Path(folder), quantize, given)
+                    ratios += own
+                    itself += same
     if ratios:
         print(f"\nRatio to the builder: median {statistics.median(ratios):.2f}, largest {max(ratios):.2f}.")
+    if itself:
+        print(f"\nBuilder to itself: from {min(itself):.2f} to {max(itself):.2f}.")
 
 
 def compared(name, width, module, folder, quantize, given):
-    """Prints the rows of a model, and returns the ratios."""
+    """Prints the rows of a model, and returns the ratios of ours to the builder, and of the builder to itself."""
     weights = "int4" if quantize else "float32"
     (folder / weights).mkdir()
     found = export(name, module, folder / "source", folder / weights, quantize, given)
     tools = [tool for turn in range(given.sessions) for tool in list(found)[:: -1 if turn % 2 else 1]]
     decoders = [(tool, Decoder(found[tool][0], tool != "optimum", module.config)) for tool in tools]
-    ratios = []
+    ratios, itself = [], []
     for kind, steps in STEPS.items():
         for past, new in steps:
             # Prompts of more tokens run fewer times.
             medians = latencies(decoders, past, new, max(3, given.runs * 16 // max(new, 16)))
-            own = [medians["pt2onnx"] / medians["builder"]] if "builder" in medians else []
-            ratios += own
-            print_row(name, width, weights, f"{kind} {past or new}", medians, "".join(f"{ratio:.2f}" for ratio in own))
-    print_row(name, width, weights, "export, s", {tool: seconds for tool, (_, seconds) in found.items()}, "")
+            for tool, all_of in (("pt2onnx", ratios), ("itself", itself)):
+                all_of += ratio_of(tool, medians)
+            print_row(name, width, weights, f"{kind} {past or new}", medians)
+    seconds = {tool: seconds for tool, (_, seconds) in found.items()}
+    print_row(name, width, weights, "export, s", seconds, ratios=False)
     del decoders
     gc.collect()
-    return ratios
+    return ratios, itself
 
 
-def print_row(name, width, weights, tokens, numbers, ratio):
+def ratio_of(tool, medians):
+    """The ratio of a tool to the builder, if both export the model."""
+    return [medians[tool] / medians["builder"]] if tool in medians and "builder" in medians else []
+
+
+def print_row(name, width, weights, tokens, numbers, ratios=True):
     ours, builder, optimum = (f"{numbers[tool]:.2f}" if tool in numbers else "" for tool in ("pt2onnx", "builder", "optimum"))
-    print(f"| {name} {width} | {weights} | {tokens} | {ours} | {builder} | {ratio} | {optimum} |", flush=True)
+    ratio, itself = ("".join(f"{r:.2f}" for r in ratio_of(tool, numbers) if ratios) for tool in ("pt2onnx", "itself"))
+    print(f"| {name} {width} | {weights} | {tokens} | {ours} | {builder} | {ratio} | {itself} | {optimum} |", flush=True)
 
 
 if __name__ == "__main__":
