@@ -42,8 +42,8 @@ def is_registered(value: object) -> bool:
 def one_level(tree: object) -> tuple[list[tuple[object, object]], Spec]:
     """The children of a node with their keys, and its structure."""
 
-    # torch's function that flattens refers to itself and to this one until garbage is collected. The
-    # tree, which may be large, is not kept as long.
+    # torch's function that flattens refers to itself and to this one until garbage is collected.
+    # The tree, which may be large, is not kept as long.
     root = id(tree)
 
     def is_child(part: object) -> bool:
