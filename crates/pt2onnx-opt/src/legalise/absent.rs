@@ -11,6 +11,7 @@ type Emit = fn(&Builder, &Node) -> Emitted;
 pub(super) fn replacement(op: &str) -> Option<Emit> {
     match op {
         "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => Some(of_one_volume),
+        "Gather" => Some(of_four_dimensions),
         "MatMul" => Some(product),
         "MaxPool" => Some(max_pool),
         "Mean" => Some(mean),
@@ -68,6 +69,16 @@ fn of_padded(cx: &Builder, node: &Node) -> Emitted {
     let mut attributes = node.attributes.clone();
     attributes.retain(|(name, _)| name != "pads");
     Ok(vec![cx.emit1("MaxPool", &[Some(padded)], attributes)])
+}
+
+/// `Gather` from three dimensions: from four, the first of one element.
+fn of_four_dimensions(cx: &Builder, node: &Node) -> Emitted {
+    let (x, indices) = (input(node, 0)?, input(node, 1)?);
+    if cx.known_shape(x).map(|sizes| sizes.len()) != Some(3) {
+        return Err("it is not from three dimensions".into());
+    }
+    let axis = front(attrs::Gather::read(node)?.axis, 3)?;
+    Ok(vec![cx.squeeze(cx.gather(cx.unsqueeze(x, &[0]), indices, axis + 1), &[0])])
 }
 
 /// `MatMul` of matrices for vectors, or of float32.

@@ -12,7 +12,10 @@ pub(super) static TFLITE: Runtime = Runtime {
     newest_opset: 20,
     max_rank: 8,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("tflite.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, REDUCED, VECTORS, SQUARE, SAMPLES, POWERS],
+    limits: &[
+        LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, REDUCED, VECTORS, SQUARE, SQUARES, SAMPLES,
+        POWERS,
+    ],
     computed_outputs: true,
 };
 
@@ -22,6 +25,11 @@ const VECTORS: Limit =
 // The result is wrong.
 const SQUARE: Limit = ("Transpose", "matrices that are as high as wide", |n| {
     n.first_rank() == Some(2) && n.size(0, 0).is_some_and(|size| n.size(0, 1) == Some(size))
+});
+
+// It takes the wrong axis.
+const SQUARES: Limit = ("Gather", "several matrices that are as high as wide", |n| {
+    n.first_rank() == Some(3) && n.size(0, 1).is_some_and(|size| n.size(0, 2) == Some(size))
 });
 
 // The result is wrong.
