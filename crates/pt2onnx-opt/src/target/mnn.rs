@@ -1,6 +1,8 @@
 //! MNN 3.6: which forms of the portable operators it computes wrongly.
 
-use super::portable::{CROPS, IMAGES, LAST_INDEX, PAD_AXES, REDUCED, TABLE, WRAP};
+use super::portable::{
+    BATCHED_VECTORS, CROPS, CUBIC, IMAGES, LAST_INDEX, PAD_AXES, REDUCED, TABLE, WRAP,
+};
 use super::runtime::{Limit, Runtime, operators};
 use pt2onnx_ir::{attrs, einsum_terms};
 use std::sync::LazyLock;
@@ -9,7 +11,18 @@ pub(super) static MNN: Runtime = Runtime {
     newest_opset: 20,
     max_rank: usize::MAX,
     operators: LazyLock::new(|| operators(&[TABLE, include_str!("mnn.txt")])),
-    limits: &[LAST_INDEX, PAD_AXES, IMAGES, WRAP, CROPS, TURNED, REDUCED, POOLS],
+    limits: &[
+        LAST_INDEX,
+        PAD_AXES,
+        IMAGES,
+        WRAP,
+        CROPS,
+        BATCHED_VECTORS,
+        CUBIC,
+        TURNED,
+        REDUCED,
+        POOLS,
+    ],
     computed_outputs: true,
 };
 

@@ -73,14 +73,14 @@ pub(super) const WRAP: Limit =
 
 pub(super) const CROPS: Limit = ("Pad", "pads below 0", |n| n.is_below_zero(1));
 
-// The result has the wrong sizes in rten; IREE and OpenCV refuse it.
+// The result has the wrong sizes in rten; IREE, MNN and OpenCV refuse it.
 pub(super) const BATCHED_VECTORS: Limit = ("MatMul", "vectors and several matrices", |n| {
     let ranks = || n.node.inputs().iter().flatten().filter_map(|&v| n.rank(v));
     ranks().any(|rank| rank == 1) && ranks().any(|rank| rank > 2)
 });
 
-// rten interpolates linearly instead.
-const CUBIC: Limit = ("Resize", "the mode `cubic`", |n| {
+// rten interpolates linearly instead, and MNN otherwise.
+pub(super) const CUBIC: Limit = ("Resize", "the mode `cubic`", |n| {
     attrs::Resize::read(n.node).is_ok_and(|resize| resize.mode == "cubic")
 });
 
