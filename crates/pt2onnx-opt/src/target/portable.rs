@@ -105,20 +105,27 @@ const CHANNELS: Limit = ("", "one axis of three dimensions before constants", |n
     n.node.traits().contains(Traits::REDUCTION) && n.first_rank() == Some(3) && one && meets()
 });
 
-/// Whether elementwise nodes compute from a value and constants other than single floats.
+/// Whether elementwise nodes compute from a value and constants other than single floats. Each node
+/// is looked at once: none of them has two operands that are computed.
 fn meets_constants(model: &Model, value: Value) -> bool {
-    model[value].uses().filter_map(Use::input).any(|(id, at)| {
-        let node = &model[id];
-        let others = node.inputs().iter().enumerate().filter(|(i, _)| *i != at);
-        let mut others = others.filter_map(|(_, other)| model[(*other)?].constant());
-        match node.op() {
-            "BatchNormalization" => true,
-            "Add" | "Div" | "Mul" | "PRelu" | "Sub" => {
-                let other = others.next();
-                other.is_some_and(|c| c.numel() > 1 || !c.dtype().is_float())
-                    || other.is_some() && meets_constants(model, node.outputs()[0])
-            }
-            _ => node.traits().contains(Traits::UNARY) && meets_constants(model, node.outputs()[0]),
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        for (id, at) in model[value].uses().filter_map(Use::input) {
+            let node = &model[id];
+            let mut others = node.inputs().iter().enumerate().filter(|(i, _)| *i != at);
+            let follows = match node.op() {
+                "BatchNormalization" => return true,
+                "Add" | "Div" | "Mul" | "PRelu" | "Sub" => {
+                    let other = others.find_map(|(_, other)| model[(*other)?].constant());
+                    if other.is_some_and(|c| c.numel() > 1 || !c.dtype().is_float()) {
+                        return true;
+                    }
+                    other.is_some()
+                }
+                _ => node.traits().contains(Traits::UNARY),
+            };
+            open.extend(node.outputs().first().filter(|_| follows));
         }
-    })
+    }
+    false
 }
